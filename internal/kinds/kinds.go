@@ -1,0 +1,118 @@
+// Package kinds is the table of job kinds: what is special about each, as data, and the pure functions that make a worker's copy of a job and bring its status back.
+package kinds
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Path names a field, from the object's root.
+type Path []string
+
+// Kind is one row of the table.
+type Kind struct {
+	// Framework is the name of the kind in Kueue's integrations.frameworks.
+	Framework string
+	GVK       schema.GroupVersionKind
+	// Resource is the plural under which API servers serve the kind.
+	Resource string
+	// ManagedBy is the field that keeps the job's own controller away on the
+	// manager; empty for kinds without one.
+	ManagedBy Path
+	// Suspend is set on every copy: Kueue on the worker starts it.
+	Suspend Path
+	// Drop lists what the copy on a worker does not take over from the manager's job.
+	Drop []Path
+	// project makes changes to a copy that Drop cannot express; may be nil.
+	project func(job *unstructured.Unstructured)
+	// reflect computes the manager's status; see Kind.Reflect.
+	reflect func(manager, worker *unstructured.Unstructured, now time.Time) map[string]any
+}
+
+// Name is how Ferry writes the kind: Kind.group, as in "Job.batch".
+func (k *Kind) Name() string { return k.GVK.GroupKind().String() }
+
+// Managed tells whether the manager's job is left to MultiKueue, and if not, why:
+// the sentence is Kueue's.
+func (k *Kind) Managed(job *unstructured.Unstructured) (bool, string) {
+	if len(k.ManagedBy) == 0 {
+		return true, ""
+	}
+	by, _, _ := unstructured.NestedString(job.Object, k.ManagedBy...)
+	if by == kueue.MultiKueueControllerName {
+		return true, ""
+	}
+	return false, "Expecting " + pathString(k.ManagedBy) + ` to be "` + kueue.MultiKueueControllerName + `" not "` + by + `"`
+}
+
+// Reflect returns the status that the manager's job should have, given its copy
+// on the worker; worker is nil when no copy exists (any more). The result is
+// always one that the API server accepts as the next status of manager.
+func (k *Kind) Reflect(manager, worker *unstructured.Unstructured, now time.Time) map[string]any {
+	return k.reflect(manager, worker, now)
+}
+
+// Table is the kinds that are switched on.
+type Table struct {
+	rows []*Kind
+}
+
+// All returns every kind that Ferry knows.
+func All() []Kind { return []Kind{batchJob} }
+
+// Frameworks names every kind that Ferry knows as Kueue's integrations.frameworks does.
+func Frameworks() []string {
+	var names []string
+	for _, k := range All() {
+		names = append(names, k.Framework)
+	}
+	return names
+}
+
+// NewTable returns the rows whose framework name is among the enabled ones.
+func NewTable(enabled []string) *Table {
+	t := &Table{}
+	for _, k := range All() {
+		if slices.Contains(enabled, k.Framework) {
+			t.rows = append(t.rows, &k)
+		}
+	}
+	return t
+}
+
+// Rows returns the enabled kinds in a fixed order.
+func (t *Table) Rows() []*Kind { return t.rows }
+
+// ByName finds a kind by its Name; nil when it is not in the table.
+func (t *Table) ByName(name string) *Kind {
+	for _, k := range t.rows {
+		if k.Name() == name {
+			return k
+		}
+	}
+	return nil
+}
+
+// GVKs lists the group, version and kind of every row.
+func (t *Table) GVKs() []schema.GroupVersionKind {
+	var gvks []schema.GroupVersionKind
+	for _, k := range t.rows {
+		gvks = append(gvks, k.GVK)
+	}
+	return gvks
+}
+
+func pathString(p Path) string {
+	s := ""
+	for i, field := range p {
+		if i > 0 {
+			s += "."
+		}
+		s += field
+	}
+	return s
+}

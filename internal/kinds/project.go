@@ -1,0 +1,120 @@
+package kinds
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Marks are what Ferry writes on every object that it makes on a worker.
+type Marks struct {
+	// Origin identifies this manager cluster.
+	Origin string
+	// Reservation is the quota reservation on the manager that the copy serves.
+	Reservation string
+}
+
+// Project returns the copy of job for a worker, tied to the copy of the Workload wl there.
+func (k *Kind) Project(job *unstructured.Unstructured, wl *kueue.Workload, m Marks) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: map[string]any{}}
+	out.SetGroupVersionKind(k.GVK)
+	for field, value := range job.DeepCopy().Object {
+		if field != "metadata" && field != "status" {
+			out.Object[field] = value
+		}
+	}
+	out.SetNamespace(job.GetNamespace())
+	out.SetName(job.GetName())
+	k.mark(out, job, m)
+	linkPrebuilt(out, wl.Name)
+	for _, path := range k.Drop {
+		unstructured.RemoveNestedField(out.Object, path...)
+	}
+	if len(k.ManagedBy) > 0 {
+		unstructured.RemoveNestedField(out.Object, k.ManagedBy...)
+	}
+	if len(k.Suspend) > 0 {
+		// The parent is a spec that the API server validated, so this cannot fail.
+		_ = unstructured.SetNestedField(out.Object, true, k.Suspend...)
+	}
+	if k.project != nil {
+		k.project(out)
+	}
+	return out
+}
+
+func (k *Kind) mark(out, job *unstructured.Unstructured, m Marks) {
+	labels, annotations := marked(job, RefOf(job), m)
+	out.SetLabels(labels)
+	out.SetAnnotations(annotations)
+}
+
+// ProjectWorkload returns the copy of a manager's Workload for a worker. The
+// link to its job there is made by Kueue on the worker when the job arrives.
+func ProjectWorkload(wl *kueue.Workload, job Ref, m Marks) *kueue.Workload {
+	labels, annotations := marked(wl, job, m)
+	delete(labels, JobUIDLabel)
+	annotations[SpecHashAnnotation] = SpecHash(wl)
+	out := &kueue.Workload{
+		TypeMeta:   metav1.TypeMeta{APIVersion: kueue.SchemeGroupVersion.String(), Kind: "Workload"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: wl.Namespace, Name: wl.Name, Labels: labels, Annotations: annotations},
+		Spec:       *wl.Spec.DeepCopy(),
+	}
+	out.Spec.PreemptionGates = nil
+	return out
+}
+
+// SpecHash identifies what of a Workload's spec must be equal on manager and
+// worker. Priority is followed by updates, and preemption gates are each
+// cluster's own, so they do not count.
+func SpecHash(wl *kueue.Workload) string {
+	spec := wl.Spec.DeepCopy()
+	spec.Priority, spec.PriorityClassRef, spec.PreemptionGates = nil, nil, nil
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		// A spec that came from JSON always goes back.
+		return "unhashable"
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:8])
+}
+
+// marked returns the labels and annotations for a copy of obj: those of obj
+// without what belongs to the manager alone, and with Ferry's marks, which win
+// over anything that a user wrote under the same names.
+func marked(obj metav1.Object, job Ref, m Marks) (labels, annotations map[string]string) {
+	labels, annotations = map[string]string{}, map[string]string{}
+	maps.Copy(labels, obj.GetLabels())
+	for name, value := range obj.GetAnnotations() {
+		if !strings.HasPrefix(name, ferryPrefix) && name != kubectlLastApplied {
+			annotations[name] = value
+		}
+	}
+	labels[kueue.MultiKueueOriginLabel] = m.Origin
+	annotations[kueue.MultiKueueOriginUIDAnnotation] = string(obj.GetUID())
+	annotations[JobAnnotation] = job.Kind + "/" + job.Name
+	annotations[ReservationAnnotation] = m.Reservation
+	return labels, annotations
+}
+
+// linkPrebuilt ties a job to an existing Workload on its cluster. A label value
+// holds at most 63 characters; longer names go to the annotation of the same name.
+func linkPrebuilt(job *unstructured.Unstructured, workload string) {
+	labels, annotations := job.GetLabels(), job.GetAnnotations()
+	delete(labels, PrebuiltWorkload)
+	delete(annotations, PrebuiltWorkload)
+	if len(workload) <= validation.LabelValueMaxLength {
+		labels[PrebuiltWorkload] = workload
+	} else {
+		annotations[PrebuiltWorkload] = workload
+	}
+	job.SetLabels(labels)
+	job.SetAnnotations(annotations)
+}

@@ -1,0 +1,110 @@
+package plan
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
+)
+
+// Action is one idempotent step. The set is closed.
+type Action interface {
+	fmt.Stringer
+	action()
+}
+
+// Nominate persists who is offered the Workload.
+type Nominate struct {
+	// Workload is the object that the decision was made on; its resourceVersion is the lock.
+	Workload *kueue.Workload
+	Check    kueue.AdmissionCheckReference
+	Workers  []string
+	Message  string
+}
+
+// Claim persists which worker runs the Workload.
+type Claim struct {
+	Workload *kueue.Workload
+	Check    kueue.AdmissionCheckReference
+	Worker   string
+	Message  string
+}
+
+// SetCheck writes our admission check's state and message.
+type SetCheck struct {
+	Workload *kueue.Workload
+	Check    kueue.AdmissionCheckReference
+	State    kueue.CheckState
+	Message  string
+	// Event tells whether users get the message as an event too; Warning makes it one.
+	Event, Warning bool
+}
+
+// MirrorStatus writes the manager's job status.
+type MirrorStatus struct {
+	Kind   *kinds.Kind
+	Job    *unstructured.Unstructured
+	Status map[string]any
+}
+
+// Finish ends the manager's Workload.
+type Finish struct {
+	Workload        *kueue.Workload
+	Reason, Message string
+}
+
+// CreateWorkload makes the copy of a Workload on a worker.
+type CreateWorkload struct {
+	Copy *kueue.Workload
+	// ClusterQueue is the manager's, for the metric.
+	ClusterQueue kueue.ClusterQueueReference
+}
+
+// CreateJob makes the copy of the job on a worker.
+type CreateJob struct{ Copy *unstructured.Unstructured }
+
+// SetPriority lets the copy of a Workload follow the manager's priority.
+type SetPriority struct {
+	Copy             *kueue.Workload
+	Priority         *int32
+	PriorityClassRef *kueue.PriorityClassRef
+}
+
+// Delete removes one object of ours, and its dependents, from a worker.
+type Delete struct {
+	GVK schema.GroupVersionKind
+	Key types.NamespacedName
+	UID types.UID
+}
+
+func (Nominate) action()       {}
+func (Claim) action()          {}
+func (SetCheck) action()       {}
+func (MirrorStatus) action()   {}
+func (Finish) action()         {}
+func (CreateWorkload) action() {}
+func (CreateJob) action()      {}
+func (SetPriority) action()    {}
+func (Delete) action()         {}
+
+func (a Nominate) String() string {
+	return fmt.Sprintf("nominate %v for %s", a.Workers, a.Workload.Name)
+}
+func (a Claim) String() string { return fmt.Sprintf("claim %s for %s", a.Workload.Name, a.Worker) }
+func (a SetCheck) String() string {
+	return fmt.Sprintf("set check of %s to %s", a.Workload.Name, a.State)
+}
+func (a MirrorStatus) String() string {
+	return fmt.Sprintf("mirror status of %s %s", a.Kind.GVK.Kind, a.Job.GetName())
+}
+func (a Finish) String() string         { return fmt.Sprintf("finish %s", a.Workload.Name) }
+func (a CreateWorkload) String() string { return fmt.Sprintf("create Workload %s", a.Copy.Name) }
+func (a CreateJob) String() string {
+	return fmt.Sprintf("create %s %s", a.Copy.GetKind(), a.Copy.GetName())
+}
+func (a SetPriority) String() string { return fmt.Sprintf("set priority of %s", a.Copy.Name) }
+func (a Delete) String() string      { return fmt.Sprintf("delete %s %s", a.GVK.Kind, a.Key.Name) }

@@ -1,0 +1,58 @@
+package plan
+
+import (
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/reason"
+)
+
+var claimed = Rule{
+	Name: "Claimed",
+	Doc:  "A worker holds the claim: it gets the job, then the check becomes Ready and the status is mirrored; the other workers remove their copies. If the copy vanished there, the check becomes Retry, with a warning.",
+	decide: func(v *view, p *Plan) bool {
+		w := v.find(v.claim())
+		if w == nil {
+			return false
+		}
+		v.removeFromAllBut(p, w.Name)
+		return v.serveClaim(p, w)
+	},
+}
+
+func (v *view) serveClaim(p *Plan, w *Worker) bool {
+	ready := v.any(func(wl *kueue.Workload) bool { return v.checkIs(wl, kueue.CheckStateReady) })
+	switch {
+	case len(v.copies(w)) == 0:
+		v.retry(p, reason.CopyGone(w.Name, "Workload"), true)
+	case w.Job != nil:
+		v.confirm(p, w)
+		v.followPriority(p, w)
+	case ready:
+		v.retry(p, reason.CopyGone(w.Name, v.Kind.GVK.Kind), true)
+	case w.Foreign:
+		v.retry(p, reason.Foreign(w.Name), true)
+	default:
+		v.place(p, w)
+	}
+	return true
+}
+
+// place creates the job on the worker, as long as Kueue there keeps it admitted.
+func (v *view) place(p *Plan, w *Worker) {
+	p.Because = reason.Placing(w.Name)
+	for _, c := range v.copies(w) {
+		if !isTrue(c, kueue.WorkloadAdmitted) {
+			return
+		}
+	}
+	if len(v.stale[w.Name]) == 0 {
+		wl := v.Workloads[0]
+		p.worker(w.Name, CreateJob{Copy: v.Kind.Project(v.Job, wl, v.marks(wl))})
+	}
+}
+
+// confirm makes the check Ready and mirrors the job's status.
+func (v *view) confirm(p *Plan, w *Worker) {
+	v.settle(p, kueue.CheckStateReady, reason.Admitted(w.Name), false)
+	v.mirror(p, w.Job)
+}

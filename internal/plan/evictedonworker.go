@@ -1,0 +1,27 @@
+package plan
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/reason"
+)
+
+var evictedOnWorker = Rule{
+	Name: "EvictedOnWorker",
+	Doc:  "Kueue on the worker that holds the claim evicted the copy (preempted, its quota cut, pods not ready in time): the check becomes Retry and the job is offered to all workers again.",
+	decide: func(v *view, p *Plan) bool {
+		w := v.find(v.claim())
+		if w == nil || !w.Reachable {
+			return false
+		}
+		for _, c := range w.Workloads {
+			if isTrue(c, kueue.WorkloadEvicted) {
+				why := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadEvicted).Message
+				v.retry(p, reason.EvictedOnWorker(w.Name, why), false)
+				return true
+			}
+		}
+		return false
+	},
+}

@@ -1,0 +1,18 @@
+package plan
+
+import (
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+var finished = Rule{
+	Name: "Finished",
+	Doc:  "The Workload on the manager is finished, so the result is there: every worker removes its copy.",
+	decide: func(v *view, p *Plan) bool {
+		if !v.all(func(wl *kueue.Workload) bool { return isTrue(wl, kueue.WorkloadFinished) }) {
+			return false
+		}
+		p.Because = "The job is finished"
+		v.removeFromAllBut(p)
+		return true
+	},
+}

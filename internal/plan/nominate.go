@@ -1,0 +1,136 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/placement"
+	"ferry.dev/ferry/internal/reason"
+)
+
+var nominate = Rule{
+	Name: "Nominate",
+	Doc:  "The placement names the workers to ask; the names are persisted, then each of them gets a copy of the Workload and Kueue there decides.",
+	decide: func(v *view, p *Plan) bool {
+		out := v.Policy.Placement.Nominate(v.placementInput())
+		p.again(out.Again)
+		for i := range v.Workers {
+			v.offer(p, &v.Workers[i])
+		}
+		message := v.offerMessage(out.Nominate)
+		if slices.Equal(out.Nominate, v.Workloads[0].Status.NominatedClusterNames) {
+			v.say(p, message)
+			return true
+		}
+		p.Because = message
+		for _, wl := range v.Workloads {
+			p.manager(Nominate{Workload: wl, Check: v.Check, Workers: out.Nominate, Message: message})
+		}
+		return true
+	},
+}
+
+// eligible tells whether a worker could take the job now.
+func (v *view) eligible(w *Worker) bool {
+	return w.InConfig && w.Reachable && w.Serves && !w.Foreign && len(v.stale[w.Name]) == 0
+}
+
+func (v *view) placementInput() placement.Input {
+	first := v.Workloads[0]
+	in := placement.Input{Now: v.Now, Nominated: first.Status.NominatedClusterNames}
+	if c := v.check(first); c != nil {
+		in.NominatedAt = c.LastTransitionTime.Time
+	}
+	for i := range v.Workers {
+		if w := &v.Workers[i]; v.eligible(w) {
+			in.Eligible = append(in.Eligible, w.Name)
+		}
+	}
+	for _, name := range in.Nominated {
+		if w := v.find(name); w != nil && (v.eligible(w) || (w.InConfig && !w.Reachable)) {
+			in.Kept = append(in.Kept, name)
+		}
+	}
+	return in
+}
+
+// offer makes the copies on a worker whose nomination is persisted, and removes them from any other.
+func (v *view) offer(p *Plan, w *Worker) {
+	if !slices.Contains(v.Workloads[0].Status.NominatedClusterNames, w.Name) || !v.eligible(w) {
+		v.removeFrom(p, w)
+		return
+	}
+	for _, wl := range v.Workloads {
+		if !slices.ContainsFunc(w.Workloads, func(c *kueue.Workload) bool { return c.Name == wl.Name }) {
+			p.worker(w.Name, CreateWorkload{Copy: kinds.ProjectWorkload(wl, v.Ref, v.marks(wl)), ClusterQueue: wl.Status.Admission.ClusterQueue})
+		}
+	}
+	v.followPriority(p, w)
+}
+
+// offerMessage tells worker by worker why the job waits.
+func (v *view) offerMessage(nominees []string) string {
+	var asked, skipped []string
+	open := false
+	for i := range v.Workers {
+		w := &v.Workers[i]
+		switch {
+		case slices.Contains(nominees, w.Name):
+			asked = append(asked, w.Name+v.progress(w))
+		case v.eligible(w):
+			open = true
+		case w.InConfig:
+			skipped = append(skipped, w.Name+": "+v.obstacle(w))
+		}
+	}
+	if len(asked) > 0 {
+		if len(skipped) > 0 {
+			asked = append(asked, "skipped "+skipped[0])
+			asked = append(asked, skipped[1:]...)
+		}
+		return reason.Offered(asked)
+	}
+	if open {
+		return reason.WaitsForNomination(v.Policy.Dispatcher)
+	}
+	return reason.NobodyFits(skipped)
+}
+
+// obstacle says why a worker cannot take the job.
+func (v *view) obstacle(w *Worker) string {
+	switch {
+	case !w.Reachable:
+		return "out of reach"
+	case w.Foreign:
+		return fmt.Sprintf("holds a %s of this name that Ferry did not create", v.Kind.GVK.Kind)
+	case !w.Serves:
+		return w.Why
+	default:
+		return "an earlier copy is not gone yet"
+	}
+}
+
+// progress says how far Kueue on an asked worker is. Only words that seldom
+// change are taken: numbers would make every scheduling cycle there a write here.
+func (v *view) progress(w *Worker) string {
+	if !w.Reachable {
+		return " (out of reach)"
+	}
+	for _, c := range w.Workloads {
+		reserved := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadQuotaReserved)
+		switch {
+		case reserved == nil:
+		case reserved.Status == "True":
+			return " (quota reserved, waits for its admission checks)"
+		case reserved.Reason == kueue.WorkloadInadmissible || reserved.Reason == kueue.WorkloadQuotaReservedReasonMisconfigured:
+			return " (" + reserved.Message + ")"
+		default:
+			return " (waits for quota)"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,21 @@
+package plan
+
+import (
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/reason"
+)
+
+var notManaged = Rule{
+	Name: "NotManaged",
+	Doc:  "The job's managedBy is not MultiKueue's, so a controller on the manager would run it as well: the check is Rejected.",
+	decide: func(v *view, p *Plan) bool {
+		managed, why := v.Kind.Managed(v.Job)
+		if managed {
+			return false
+		}
+		v.settle(p, kueue.CheckStateRejected, reason.NotManaged(why), true)
+		v.removeFromAllBut(p)
+		return true
+	},
+}

@@ -1,0 +1,127 @@
+// Package plan decides what to do about one job: Decide turns what is known into a list of actions, by a visible list of rules.
+package plan
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/placement"
+)
+
+// Snapshot is everything that a decision about one job may depend on, read at one moment.
+type Snapshot struct {
+	Now time.Time
+	Ref kinds.Ref
+	// Kind is nil when the job's kind is not dispatched; OwnerKind then says what it is.
+	Kind      *kinds.Kind
+	OwnerKind string
+	// Job is the job on the manager; nil when it is gone.
+	Job *unstructured.Unstructured
+	// Workloads are the job's Workloads on the manager, by name.
+	Workloads []*kueue.Workload
+	// Check is the name of our admission check on them; empty when they have none.
+	Check kueue.AdmissionCheckReference
+	// CheckUnknown is set when a check on them cannot be attributed to a
+	// controller, because its AdmissionCheck does not exist (yet).
+	CheckUnknown bool
+	// Workers keep the config's order; those that only hold something of ours come last.
+	Workers []Worker
+	// Host is the worker that last held the claim as far as this process saw;
+	// an eviction takes the name out of the Workload before the copy has stopped.
+	Host   string
+	Policy Policy
+}
+
+// Worker is one worker as this job sees it.
+type Worker struct {
+	Name string
+	// InConfig tells whether the check's MultiKueueConfig names the worker.
+	InConfig bool
+	// Reachable tells whether what follows is live.
+	Reachable bool
+	// LostSince is when an unreachable worker was lost, or when a worker left the config.
+	LostSince time.Time
+	// Serves tells whether the worker could take the job at all; Why says what is missing.
+	Serves bool
+	Why    string
+	// Workloads and Job are the objects there that carry our marks for this job, of any age.
+	Workloads []*kueue.Workload
+	Job       *unstructured.Unstructured
+	// Foreign tells that an object that is not ours holds the job's name there.
+	Foreign bool
+}
+
+// Policy is what the operator configured.
+type Policy struct {
+	Origin            string
+	Dispatcher        string
+	Placement         placement.Placement
+	WorkerLostTimeout time.Duration
+}
+
+// Plan is what to do now.
+type Plan struct {
+	// Rule is the name of the rule that decided.
+	Rule string
+	// Because is a sentence for a human.
+	Because string
+	// Manager are the actions on the manager, in order.
+	Manager []Action
+	// Workers are the actions on each worker, in order.
+	Workers map[string][]Action
+	// Again is when to decide anew although nothing changes; zero: not needed.
+	Again time.Duration
+}
+
+// Decide is the rule table at work: the first rule that answers wins. The same
+// Snapshot gives the same Plan.
+func Decide(s Snapshot) Plan {
+	v := newView(s)
+	for _, r := range rules {
+		p := newPlan()
+		if r.decide(v, &p) {
+			p.Rule = r.Name
+			v.removeStale(&p)
+			return p
+		}
+	}
+	// The last rule always answers.
+	return newPlan()
+}
+
+// Rule is one line of the table.
+type Rule struct {
+	Name string
+	// Doc says when the rule answers and what it does.
+	Doc    string
+	decide func(v *view, p *Plan) bool
+}
+
+// Rules returns the table in its order.
+func Rules() []Rule { return rules }
+
+var rules = []Rule{
+	gone, unknownCheck, notOurs, noSuchKind, finished, notManaged, noQuota, evictedOnManager, decided,
+	readyWithoutClaim, outOfSync, finishedOnWorker, evictedOnWorker, specDrift, workerLost, claimed,
+	waitForChecks, waitForCleanup, admittedSomewhere, nominate,
+}
+
+func newPlan() Plan { return Plan{Workers: map[string][]Action{}} }
+
+func (p *Plan) manager(a ...Action) { p.Manager = append(p.Manager, a...) }
+
+func (p *Plan) worker(name string, a ...Action) {
+	if len(a) > 0 {
+		p.Workers[name] = append(p.Workers[name], a...)
+	}
+}
+
+// again asks to decide anew after d, or sooner when that was asked before.
+func (p *Plan) again(d time.Duration) {
+	if d > 0 && (p.Again == 0 || d < p.Again) {
+		p.Again = d
+	}
+}

@@ -1,0 +1,201 @@
+package plan
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
+)
+
+// quiet is how long Ferry waits before it writes what only informs: most jobs
+// move on sooner, and the write would have been for nothing.
+const quiet = 2 * time.Second
+
+// view is a Snapshot with the objects of an earlier time set apart.
+type view struct {
+	Snapshot
+	// stale are the copies on reachable workers that belong to an earlier
+	// reservation or an earlier job of the same name.
+	stale map[string][]Action
+}
+
+func newView(s Snapshot) *view {
+	v := &view{Snapshot: s, stale: map[string][]Action{}}
+	v.Workers = slices.Clone(s.Workers)
+	for i := range v.Workers {
+		v.setStaleApart(&v.Workers[i])
+	}
+	return v
+}
+
+// Reservation identifies the Workload's present quota reservation: it is
+// another one after every eviction, also after one that nobody saw. The time
+// alone would not do, since Kueue evicts and reserves again within a second.
+// Empty when no quota is reserved.
+func Reservation(wl *kueue.Workload) string {
+	reserved := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadQuotaReserved)
+	if reserved == nil || reserved.Status != metav1.ConditionTrue {
+		return ""
+	}
+	var evictions int64
+	if wl.Status.SchedulingStats != nil {
+		for _, e := range wl.Status.SchedulingStats.Evictions {
+			evictions += int64(e.Count)
+		}
+	}
+	return strconv.FormatInt(evictions, 10) + "-" + strconv.FormatInt(reserved.LastTransitionTime.Unix(), 10)
+}
+
+func (v *view) marks(wl *kueue.Workload) kinds.Marks {
+	return kinds.Marks{Origin: v.Policy.Origin, Reservation: Reservation(wl)}
+}
+
+// setStaleApart hides from the rules what is not of the present reservation.
+func (v *view) setStaleApart(w *Worker) {
+	var current []*kueue.Workload
+	for _, c := range w.Workloads {
+		if wl := v.original(c.Name); wl != nil && isCopyOf(c, wl.UID, Reservation(wl)) {
+			current = append(current, c)
+			continue
+		}
+		v.stale[w.Name] = append(v.stale[w.Name], deleteOf(c, kueue.SchemeGroupVersion.WithKind("Workload")))
+	}
+	w.Workloads = current
+	if w.Job != nil && !v.jobIsCurrent(w.Job) {
+		v.stale[w.Name] = append([]Action{deleteOf(w.Job, w.Job.GroupVersionKind())}, v.stale[w.Name]...)
+		w.Job = nil
+	}
+}
+
+func (v *view) jobIsCurrent(job *unstructured.Unstructured) bool {
+	return v.Job != nil && len(v.Workloads) > 0 && isCopyOf(job, v.Job.GetUID(), Reservation(v.Workloads[0]))
+}
+
+func isCopyOf(c metav1.Object, uid types.UID, reservation string) bool {
+	a := c.GetAnnotations()
+	return a[kueue.MultiKueueOriginUIDAnnotation] == string(uid) && a[kinds.ReservationAnnotation] == reservation && reservation != ""
+}
+
+// removeStale adds the removal of stale copies to the plan, whatever it is.
+func (v *view) removeStale(p *Plan) {
+	for _, w := range v.Workers {
+		if w.Reachable {
+			p.worker(w.Name, live(v.stale[w.Name])...)
+		}
+	}
+}
+
+// original is the manager's Workload of this name.
+func (v *view) original(name string) *kueue.Workload {
+	for _, wl := range v.Workloads {
+		if wl.Name == name {
+			return wl
+		}
+	}
+	return nil
+}
+
+func (v *view) find(name string) *Worker {
+	for i := range v.Workers {
+		if v.Workers[i].Name == name {
+			return &v.Workers[i]
+		}
+	}
+	return nil
+}
+
+// claim is the worker that the manager's Workloads are assigned to.
+func (v *view) claim() string {
+	for _, wl := range v.Workloads {
+		if wl.Status.ClusterName != nil {
+			return *wl.Status.ClusterName
+		}
+	}
+	return ""
+}
+
+// check is our admission check's state on a Workload; nil when it is not there.
+func (v *view) check(wl *kueue.Workload) *kueue.AdmissionCheckState {
+	for i := range wl.Status.AdmissionChecks {
+		if wl.Status.AdmissionChecks[i].Name == v.Check {
+			return &wl.Status.AdmissionChecks[i]
+		}
+	}
+	return nil
+}
+
+func (v *view) checkIs(wl *kueue.Workload, states ...kueue.CheckState) bool {
+	c := v.check(wl)
+	return c != nil && slices.Contains(states, c.State)
+}
+
+func (v *view) any(f func(*kueue.Workload) bool) bool { return slices.ContainsFunc(v.Workloads, f) }
+
+func (v *view) all(f func(*kueue.Workload) bool) bool {
+	return !v.any(func(wl *kueue.Workload) bool { return !f(wl) })
+}
+
+// copies are the worker's present copies, one for each Workload; nil when one is missing.
+func (v *view) copies(w *Worker) []*kueue.Workload {
+	if len(w.Workloads) < len(v.Workloads) {
+		return nil
+	}
+	return w.Workloads
+}
+
+// removeFrom lets a reachable worker remove everything that is ours.
+func (v *view) removeFrom(p *Plan, w *Worker) {
+	if !w.Reachable {
+		return
+	}
+	var actions []Action
+	if w.Job != nil {
+		actions = append(actions, deleteOf(w.Job, w.Job.GroupVersionKind()))
+	}
+	for _, c := range w.Workloads {
+		actions = append(actions, deleteOf(c, kueue.SchemeGroupVersion.WithKind("Workload")))
+	}
+	p.worker(w.Name, live(actions)...)
+}
+
+func (v *view) removeFromAllBut(p *Plan, keep ...string) {
+	for i := range v.Workers {
+		if !slices.Contains(keep, v.Workers[i].Name) {
+			v.removeFrom(p, &v.Workers[i])
+		}
+	}
+}
+
+// holds tells whether something of ours is seen on the worker, be it on its way out.
+func (v *view) holds(w *Worker) bool {
+	return w.Job != nil || len(w.Workloads) > 0 || len(v.stale[w.Name]) > 0
+}
+
+// graceLeft is how long an unreachable worker may still come back.
+func (v *view) graceLeft(w *Worker) time.Duration {
+	return w.LostSince.Add(v.Policy.WorkerLostTimeout).Sub(v.Now)
+}
+
+func isTrue(wl *kueue.Workload, condition string) bool {
+	return meta.IsStatusConditionTrue(wl.Status.Conditions, condition)
+}
+
+// deleteOf is nil for an object that is already being deleted.
+func deleteOf(obj metav1.Object, gvk schema.GroupVersionKind) Action {
+	if !obj.GetDeletionTimestamp().IsZero() {
+		return nil
+	}
+	return Delete{GVK: gvk, Key: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}, UID: obj.GetUID()}
+}
+
+func live(actions []Action) []Action {
+	return slices.DeleteFunc(slices.Clone(actions), func(a Action) bool { return a == nil })
+}

@@ -1,0 +1,27 @@
+package plan
+
+import "ferry.dev/ferry/internal/reason"
+
+var waitForCleanup = Rule{
+	Name: "WaitForCleanup",
+	Doc:  "A reachable worker still holds a copy of an earlier reservation: nobody is asked until it is gone, lest the job runs twice.",
+	decide: func(v *view, p *Plan) bool {
+		if v.nominated() {
+			// A worker that came back with an old copy does not hold up a race that is on.
+			return false
+		}
+		var busy []string
+		for _, w := range v.Workers {
+			if w.Reachable && len(v.stale[w.Name]) > 0 {
+				busy = append(busy, w.Name)
+			}
+		}
+		if len(busy) == 0 {
+			return false
+		}
+		v.say(p, reason.WaitsForCleanup(busy))
+		return true
+	},
+}
+
+func (v *view) nominated() bool { return len(v.Workloads[0].Status.NominatedClusterNames) > 0 }

@@ -1,0 +1,35 @@
+package plan
+
+import (
+	"fmt"
+
+	"ferry.dev/ferry/internal/reason"
+)
+
+var workerLost = Rule{
+	Name: "WorkerLost",
+	Doc:  "The worker that holds the claim cannot be reached, or left the config: within workerLostTimeout nothing happens, after it the check becomes Retry.",
+	decide: func(v *view, p *Plan) bool {
+		w := v.find(v.claim())
+		if w == nil && v.claim() != "" {
+			v.retry(p, reason.WorkerLost(v.claim()), true)
+			return true
+		}
+		if w == nil || (w.Reachable && w.InConfig) {
+			return false
+		}
+		v.removeFromAllBut(p, w.Name)
+		left := v.graceLeft(w)
+		if left <= 0 {
+			v.retry(p, reason.WorkerLost(w.Name), true)
+			return true
+		}
+		p.again(left)
+		if w.Reachable {
+			// It only left the config: what runs there is still shown.
+			return v.serveClaim(p, w)
+		}
+		p.Because = fmt.Sprintf("Worker %q is out of reach; it has %s left to come back", w.Name, left.Round(1e9))
+		return true
+	},
+}

@@ -1,0 +1,93 @@
+// Package reason holds the words that users see: reasons and messages of conditions and events. Words for facts that MultiKueue tells too are MultiKueue's.
+package reason
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Event is the reason and action of events about a Workload's dispatch.
+const Event = "MultiKueue"
+
+// Admitted says where the job went.
+func Admitted(worker string) string { return fmt.Sprintf("The workload was admitted on %q", worker) }
+
+// NoAdapter says that the owner's kind is not dispatched; kind as GroupVersionKind prints itself.
+func NoAdapter(kind string) string {
+	return fmt.Sprintf("No multikueue adapter found for owner kind %q", kind)
+}
+
+// NoOwner says that nobody owns the Workload.
+const NoOwner = "No multikueue adapter found"
+
+// NotManaged says why the job is not MultiKueue's.
+func NotManaged(why string) string { return "The owner is not managed by Kueue: " + why }
+
+// EvictedOnWorker says that the worker took the job's quota back.
+func EvictedOnWorker(worker, why string) string {
+	return withWhy(fmt.Sprintf("Workload evicted on worker cluster: %q, resetting for re-admission", worker), why)
+}
+
+// OutOfSync says that Kueue on the worker ended the copy as unlike its job.
+func OutOfSync(worker string) string {
+	return fmt.Sprintf("Remote workload on worker cluster %q is out of sync with its user job, resetting for re-dispatch", worker)
+}
+
+// WorkerLost says that the job's worker stayed away for too long.
+func WorkerLost(worker string) string {
+	return fmt.Sprintf("Admitting remote lost: worker %q was out of reach for too long; offering the job again", worker)
+}
+
+// CopyGone says that the copy vanished from its worker.
+func CopyGone(worker, what string) string {
+	return fmt.Sprintf("Admitting remote no longer exists: the %s is gone from worker %q before its result was seen; offering the job again", what, worker)
+}
+
+// CopyChanged says that the Workload's spec on the manager moved on.
+func CopyChanged(worker string) string {
+	return fmt.Sprintf("The job changed after it went to worker %q; offering it again", worker)
+}
+
+// Foreign says that somebody else's job holds the name on the worker.
+func Foreign(worker string) string {
+	return fmt.Sprintf("Worker %q holds an object with the job's name that Ferry did not create; offering the job to the others", worker)
+}
+
+// NoClaim says that the state cannot be Ferry's doing.
+const NoClaim = "Admission check is Ready but no admitting cluster is recorded; offering the job again"
+
+// Placing says that the winner is known and the job is on its way.
+func Placing(worker string) string { return fmt.Sprintf("Placing the job on %q", worker) }
+
+// Offered says who is asked to run the job.
+func Offered(parts []string) string { return "Offered to " + strings.Join(parts, "; ") }
+
+// NobodyFits says why no worker is asked.
+func NobodyFits(parts []string) string {
+	if len(parts) == 0 {
+		return "No worker can take the job: none is configured"
+	}
+	return "No worker can take the job: " + strings.Join(parts, "; ")
+}
+
+// WaitsForNomination says that another controller has to choose.
+func WaitsForNomination(dispatcher string) string {
+	return fmt.Sprintf("Waiting for the dispatcher %q to nominate workers", dispatcher)
+}
+
+// WaitsForChecks says which other admission checks come first.
+func WaitsForChecks(names []string) string {
+	return "Waiting for other admission checks: " + strings.Join(names, ", ")
+}
+
+// WaitsForCleanup says which workers still have to remove an earlier copy.
+func WaitsForCleanup(workers []string) string {
+	return "Waiting for an earlier copy to go from " + strings.Join(workers, ", ")
+}
+
+func withWhy(sentence, why string) string {
+	if why == "" {
+		return sentence
+	}
+	return sentence + ": " + why
+}
