@@ -1,0 +1,64 @@
+package fleet
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// connect makes a connection and keeps it until ctx ends. It runs beside the owner, so that new credentials or a
+// removal can end an attempt that hangs.
+func (w *worker) connect(ctx context.Context, s step) {
+	bounded, stop := context.WithTimeout(ctx, w.options.SyncTimeout)
+	defer stop()
+	made, err := w.options.connect(bounded, target{
+		worker: w.name, config: s.config, limiter: w.limiter, options: w.options, signals: w.signalsFor(s),
+	})
+	if err != nil {
+		w.handle(event{kind: eventConnectFailed, session: s.session, message: describe(s.config, err)})
+		return
+	}
+	defer made.close()
+	w.established(s.session, made)
+	<-ctx.Done()
+}
+
+// signalsFor ties the signals of a connection to its session.
+func (w *worker) signalsFor(s step) signals {
+	return signals{
+		broken: func(err error) {
+			w.handle(event{kind: eventBroken, session: s.session, message: describe(s.config, err)})
+		},
+		trouble: func() { w.handle(event{kind: eventTrouble, session: s.session}) },
+		kinds:   func() { w.notifyKinds(s.session) },
+	}
+}
+
+// notifyKinds tells that the kinds served on a live connection changed.
+func (w *worker) notifyKinds(session uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if live(w.state) && w.state.session == session {
+		w.pushLocked(effect{kind: effectNotify})
+	}
+}
+
+// probe asks once whether the worker still answers.
+func (w *worker) probe(ctx context.Context, s step) {
+	bounded, stop := context.WithTimeout(ctx, w.options.ProbeTimeout)
+	defer stop()
+	err := s.link.probe(bounded, s.deep)
+	if err == nil {
+		w.handle(event{kind: eventProbeOK, session: s.session})
+		return
+	}
+	w.handle(event{
+		kind: eventProbeFailed, session: s.session, message: describe(s.config, err), fatal: refused(err),
+	})
+}
+
+// refused tells whether an error is an answer that asking again will not change: the credentials do not work, a
+// permission is missing, or Kueue is not there.
+func refused(err error) bool {
+	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
+}

@@ -1,0 +1,230 @@
+package observe
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
+)
+
+// Manager is the name of the manager where a worker's name could stand too; no object can have it.
+const Manager = ""
+
+const (
+	// remembered bounds how long a write is believed that no cache ever shows.
+	remembered = 30 * time.Second
+	// blockedFor is how long a worker that refused a job's copy is not asked again.
+	blockedFor = 30 * time.Second
+)
+
+// Memory is what this process knows and no cache shows yet, or any more: what
+// it just wrote, and since when something has been missing. Losing it, as a
+// restart does, costs a request or a wait, never correctness.
+type Memory struct {
+	mu sync.Mutex
+	// wrote and deleted are by cluster and job.
+	wrote   map[place][]written
+	deleted map[types.UID]time.Time
+	hosts   map[kinds.Ref]string
+	missing map[place]time.Time
+	blocks  map[place]block
+}
+
+type place struct {
+	cluster string
+	ref     kinds.Ref
+}
+
+type written struct {
+	obj client.Object
+	at  time.Time
+}
+
+type block struct {
+	why   string
+	until time.Time
+}
+
+// NewMemory returns an empty memory.
+func NewMemory() *Memory {
+	return &Memory{
+		wrote: map[place][]written{}, deleted: map[types.UID]time.Time{},
+		hosts: map[kinds.Ref]string{}, missing: map[place]time.Time{}, blocks: map[place]block{},
+	}
+}
+
+// Wrote notes what the API server answered to a write.
+func (m *Memory) Wrote(cluster string, ref kinds.Ref, obj client.Object, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := place{cluster, ref}
+	m.wrote[at] = append(slices.DeleteFunc(m.wrote[at], func(w written) bool { return sameObject(w.obj, obj) }), written{obj, now})
+}
+
+// Deleted notes that an object's deletion was accepted.
+func (m *Memory) Deleted(uid types.UID, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for old, at := range m.deleted {
+		if now.Sub(at) > remembered {
+			delete(m.deleted, old)
+		}
+	}
+	m.deleted[uid] = now
+}
+
+// Saw notes that a cluster's cache has come to show obj, or to show it no more.
+func (m *Memory) Saw(cluster string, ref kinds.Ref, obj client.Object) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := place{cluster, ref}
+	m.keep(at, slices.DeleteFunc(m.wrote[at], func(w written) bool {
+		return sameObject(w.obj, obj) && !newer(w.obj, obj)
+	}))
+}
+
+// Block keeps a worker out of a job's nomination for a while.
+func (m *Memory) Block(worker string, ref kinds.Ref, why string, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.blocks[place{worker, ref}] = block{why, now.Add(blockedFor)}
+}
+
+// Forget drops everything about a job that is gone from the manager and from all reachable workers.
+func (m *Memory) Forget(ref kinds.Ref) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.hosts, ref)
+	for at := range m.missing {
+		if at.ref == ref {
+			delete(m.missing, at)
+		}
+	}
+	for at := range m.blocks {
+		if at.ref == ref {
+			delete(m.blocks, at)
+		}
+	}
+}
+
+func (m *Memory) blocked(worker string, ref kinds.Ref, now time.Time) (string, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := place{worker, ref}
+	b, found := m.blocks[at]
+	if found && !now.Before(b.until) {
+		delete(m.blocks, at)
+		return "", false
+	}
+	return b.why, found
+}
+
+// host returns the last worker seen to hold the claim.
+func (m *Memory) host(ref kinds.Ref, claim string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if claim != "" {
+		m.hosts[ref] = claim
+	}
+	return m.hosts[ref]
+}
+
+func (m *Memory) missingSince(ref kinds.Ref, worker string, now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := place{worker, ref}
+	if _, found := m.missing[at]; !found {
+		m.missing[at] = now
+	}
+	return m.missing[at]
+}
+
+func (m *Memory) present(ref kinds.Ref, worker string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.missing, place{worker, ref})
+}
+
+// job returns the newer of what the cache shows and what was written; cached may be nil.
+func (m *Memory) job(cluster string, ref kinds.Ref, cached *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.expire(place{cluster, ref}, now)
+	for _, w := range m.wrote[place{cluster, ref}] {
+		job, isJob := w.obj.(*unstructured.Unstructured)
+		if isJob && (cached == nil || newer(job, cached)) {
+			cached = job
+		}
+	}
+	if cached != nil && m.going(cached, now) {
+		cached = cached.DeepCopy()
+		cached.SetDeletionTimestamp(&metav1.Time{Time: now})
+	}
+	return cached
+}
+
+// workloads is like job, for all Workloads of a job.
+func (m *Memory) workloads(cluster string, ref kinds.Ref, cached []*kueue.Workload, now time.Time) []*kueue.Workload {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.expire(place{cluster, ref}, now)
+	for _, w := range m.wrote[place{cluster, ref}] {
+		wl, isWorkload := w.obj.(*kueue.Workload)
+		if !isWorkload {
+			continue
+		}
+		i := slices.IndexFunc(cached, func(c *kueue.Workload) bool { return c.Name == wl.Name })
+		switch {
+		case i < 0:
+			cached = append(cached, wl)
+		case newer(wl, cached[i]):
+			cached[i] = wl
+		}
+	}
+	for i, wl := range cached {
+		if m.going(wl, now) {
+			cached[i] = wl.DeepCopy()
+			cached[i].DeletionTimestamp = &metav1.Time{Time: now}
+		}
+	}
+	return cached
+}
+
+func (m *Memory) going(obj metav1.Object, now time.Time) bool {
+	at, deleted := m.deleted[obj.GetUID()]
+	return deleted && now.Sub(at) <= remembered && obj.GetDeletionTimestamp().IsZero()
+}
+
+func (m *Memory) expire(at place, now time.Time) {
+	m.keep(at, slices.DeleteFunc(m.wrote[at], func(w written) bool { return now.Sub(w.at) > remembered }))
+}
+
+func (m *Memory) keep(at place, w []written) {
+	if len(w) == 0 {
+		delete(m.wrote, at)
+		return
+	}
+	m.wrote[at] = w
+}
+
+// sameObject compares type and name; an object that was made anew under its name is the same place.
+func sameObject(a, b client.Object) bool {
+	_, x := a.(*kueue.Workload)
+	_, y := b.(*kueue.Workload)
+	return x == y && a.GetName() == b.GetName() && a.GetNamespace() == b.GetNamespace()
+}
+
+// newer tells whether a is a later version than b. Versions of one resource are
+// ordered numbers (Kubernetes 1.35 and later say so, earlier ones behaved so).
+func newer(a, b client.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order > 0
+}

@@ -1,0 +1,224 @@
+// Package observe reads caches and builds the Snapshot that a decision is made on. It writes nothing.
+package observe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/fleet"
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/plan"
+)
+
+// JobIndex is the cache index of Workloads by the job that they belong to, on
+// the manager (OwnerIndex) and on workers (CopyIndex).
+const JobIndex = "ferry.dev/job"
+
+// OwnerIndex gives a manager's Workload its index value.
+func OwnerIndex(wl *kueue.Workload) []string {
+	ref, _ := kinds.Owner(wl)
+	return []string{ref.String()}
+}
+
+// CopyIndex gives a worker's Workload its index value.
+func CopyIndex(wl *kueue.Workload) []string {
+	if ref, ours := kinds.CopyOf(wl); ours {
+		return []string{ref.String()}
+	}
+	return nil
+}
+
+// Observer reads the caches of the manager and of all workers.
+type Observer struct {
+	Manager client.Reader
+	Fleet   fleet.View
+	Kinds   *kinds.Table
+	Memory  *Memory
+	Clock   clock.PassiveClock
+	Policy  plan.Policy
+}
+
+// Snapshot gathers what is known about one job now.
+func (o *Observer) Snapshot(ctx context.Context, ref kinds.Ref) (plan.Snapshot, error) {
+	s := plan.Snapshot{Now: o.Clock.Now(), Ref: ref, Kind: o.Kinds.ByName(ref.Kind), Policy: o.Policy}
+	if err := o.readManager(ctx, &s); err != nil {
+		return s, err
+	}
+	names, err := o.readCheck(ctx, &s)
+	if err != nil {
+		return s, err
+	}
+	s.Host = o.Memory.host(ref, claimOf(s.Workloads))
+	for _, name := range names {
+		w, err := o.worker(ctx, &s, name, true)
+		if err != nil {
+			return s, err
+		}
+		s.Workers = append(s.Workers, w)
+	}
+	return s, o.readOthers(ctx, &s, names)
+}
+
+func (o *Observer) readManager(ctx context.Context, s *plan.Snapshot) error {
+	if s.Kind != nil {
+		job, err := o.job(ctx, o.Manager, Manager, s)
+		if err != nil {
+			return err
+		}
+		s.Job = job
+	}
+	wls, err := o.workloads(ctx, o.Manager, Manager, s.Ref)
+	if err != nil {
+		return err
+	}
+	for _, wl := range wls {
+		if s.Job == nil || ownedBy(wl, s.Job) {
+			s.Workloads = append(s.Workloads, wl)
+		}
+	}
+	if s.Kind == nil && len(s.Workloads) > 0 {
+		if _, gvk := kinds.Owner(s.Workloads[0]); gvk != kueue.SchemeGroupVersion.WithKind("Workload") {
+			s.OwnerKind = gvk.String()
+		}
+	}
+	return nil
+}
+
+// ownedBy leaves out the Workloads of an earlier job of the same name.
+func ownedBy(wl *kueue.Workload, job *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(wl.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == job.GetUID() })
+}
+
+// readCheck finds our admission check and the workers that its config names.
+func (o *Observer) readCheck(ctx context.Context, s *plan.Snapshot) ([]string, error) {
+	for _, wl := range s.Workloads {
+		for _, state := range wl.Status.AdmissionChecks {
+			check := &kueue.AdmissionCheck{}
+			err := o.Manager.Get(ctx, client.ObjectKey{Name: string(state.Name)}, check)
+			if apierrors.IsNotFound(err) {
+				s.CheckUnknown = true
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("read AdmissionCheck %q: %w", state.Name, err)
+			}
+			if check.Spec.ControllerName == kueue.MultiKueueControllerName {
+				s.Check = state.Name
+				return o.clusters(ctx, check)
+			}
+		}
+	}
+	return nil, nil
+}
+
+// clusters are the workers of a check's config, in its order; none when there is no such config.
+func (o *Observer) clusters(ctx context.Context, check *kueue.AdmissionCheck) ([]string, error) {
+	if check.Spec.Parameters == nil {
+		return nil, nil
+	}
+	config := &kueue.MultiKueueConfig{}
+	err := o.Manager.Get(ctx, client.ObjectKey{Name: check.Spec.Parameters.Name}, config)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("read MultiKueueConfig %q: %w", check.Spec.Parameters.Name, err)
+	}
+	return config.Spec.Clusters, nil
+}
+
+// readOthers adds the workers that the config does not name and that matter
+// all the same: the one that holds the claim, and those that hold something of ours.
+func (o *Observer) readOthers(ctx context.Context, s *plan.Snapshot, names []string) error {
+	others := o.Fleet.Workers()
+	for _, name := range []string{claimOf(s.Workloads), s.Host} {
+		if name != "" && !slices.Contains(others, name) {
+			others = append(others, name)
+		}
+	}
+	for _, name := range others {
+		if slices.Contains(names, name) {
+			continue
+		}
+		w, err := o.worker(ctx, s, name, false)
+		if err != nil {
+			return err
+		}
+		if w.Job != nil || len(w.Workloads) > 0 || name == claimOf(s.Workloads) || name == s.Host {
+			s.Workers = append(s.Workers, w)
+		}
+	}
+	return nil
+}
+
+func claimOf(wls []*kueue.Workload) string {
+	for _, wl := range wls {
+		if wl.Status.ClusterName != nil {
+			return *wl.Status.ClusterName
+		}
+	}
+	return ""
+}
+
+func (o *Observer) job(ctx context.Context, from client.Reader, cluster string, s *plan.Snapshot) (*unstructured.Unstructured, error) {
+	job := &unstructured.Unstructured{}
+	job.SetGroupVersionKind(s.Kind.GVK)
+	err := from.Get(ctx, s.Ref.Key(), job)
+	if err != nil {
+		if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("read %s on %s: %w", s.Ref, clusterName(cluster), err)
+		}
+		job = nil
+	}
+	return o.Memory.job(cluster, s.Ref, job, s.Now), nil
+}
+
+func (o *Observer) workloads(ctx context.Context, from client.Reader, cluster string, ref kinds.Ref) ([]*kueue.Workload, error) {
+	list := &kueue.WorkloadList{}
+	if err := from.List(ctx, list, client.InNamespace(ref.Namespace), client.MatchingFields{JobIndex: ref.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Workloads of %s on %s: %w", ref, clusterName(cluster), err)
+	}
+	wls := make([]*kueue.Workload, 0, len(list.Items))
+	for i := range list.Items {
+		wls = append(wls, &list.Items[i])
+	}
+	wls = o.Memory.workloads(cluster, ref, wls, o.Clock.Now())
+	slices.SortFunc(wls, func(a, b *kueue.Workload) int { return compare(a.Name, b.Name) })
+	return wls, nil
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	default:
+		return 0
+	}
+}
+
+func clusterName(cluster string) string {
+	if cluster == Manager {
+		return "the manager"
+	}
+	return "worker " + cluster
+}
+
+// lostSince is never zero for an unreachable worker, so that every wait ends.
+func (o *Observer) lostSince(ref kinds.Ref, name string, status fleet.Status, inConfig bool, now time.Time) time.Time {
+	switch {
+	case !status.LostSince.IsZero():
+		return status.LostSince
+	case status.Reach == fleet.Unknown || !inConfig:
+		return o.Memory.missingSince(ref, name, now)
+	default:
+		return now
+	}
+}

@@ -1,0 +1,107 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/fleet"
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/plan"
+)
+
+// worker is one worker as the job sees it now.
+func (o *Observer) worker(ctx context.Context, s *plan.Snapshot, name string, inConfig bool) (plan.Worker, error) {
+	w := plan.Worker{Name: name, InConfig: inConfig}
+	status := o.Fleet.Status(name)
+	conn, reachable := o.Fleet.Conn(name)
+	w.LostSince = o.lostSince(s.Ref, name, status, inConfig, s.Now)
+	if !reachable {
+		return w, nil
+	}
+	w.Reachable = true
+	if inConfig {
+		o.Memory.present(s.Ref, name)
+	}
+	err := o.readWorker(ctx, conn, s, &w)
+	if err != nil && o.lostMeanwhile(name, conn) {
+		// The connection went away between two reads: the caches are void.
+		return plan.Worker{Name: name, InConfig: inConfig, LostSince: s.Now}, nil
+	}
+	return w, err
+}
+
+func (o *Observer) lostMeanwhile(name string, conn fleet.Conn) bool {
+	now, reachable := o.Fleet.Conn(name)
+	return !reachable || now != conn
+}
+
+func (o *Observer) readWorker(ctx context.Context, conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
+	wls, err := o.workloads(ctx, conn.Reader(), w.Name, s.Ref)
+	if err != nil {
+		return err
+	}
+	w.Workloads = wls
+	if s.Kind == nil {
+		return nil
+	}
+	if w.Serves, w.Why = conn.Serves(s.Kind.GVK); w.Serves {
+		if err := o.readJob(ctx, conn, s, w); err != nil {
+			return err
+		}
+		if err := readQueue(ctx, conn, s, w); err != nil {
+			return err
+		}
+	}
+	if why, blocked := o.Memory.blocked(w.Name, s.Ref, s.Now); blocked {
+		w.Serves, w.Why = false, why
+	}
+	return nil
+}
+
+// readJob finds our copy of the job, or that somebody else's object has its name.
+func (o *Observer) readJob(ctx context.Context, conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
+	job, err := o.job(ctx, conn.Reader(), w.Name, s)
+	var notServed *fleet.NotServedError
+	if errors.As(err, &notServed) {
+		w.Serves, w.Why = false, notServed.Error()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if job != nil && kinds.Ours(job) {
+		w.Job = job
+		return nil
+	}
+	holder := &metav1.PartialObjectMetadata{}
+	holder.SetGroupVersionKind(s.Kind.GVK)
+	err = conn.Names().Get(ctx, s.Ref.Key(), holder)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("look up the name %s on worker %s: %w", s.Ref, w.Name, err)
+	}
+	// One with our label that the filtered cache does not show yet is ours, on its way.
+	w.Foreign = job != nil || (err == nil && holder.Labels[kueue.MultiKueueOriginLabel] != o.Policy.Origin)
+	return nil
+}
+
+// readQueue finds out whether the worker has the queue that the job names.
+func readQueue(ctx context.Context, conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
+	for _, wl := range s.Workloads {
+		key := client.ObjectKey{Namespace: wl.Namespace, Name: string(wl.Spec.QueueName)}
+		err := conn.Reader().Get(ctx, key, &kueue.LocalQueue{})
+		if apierrors.IsNotFound(err) {
+			w.Serves, w.Why = false, fmt.Sprintf("no LocalQueue %q", key.String())
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read LocalQueue %q on worker %s: %w", key, w.Name, err)
+		}
+	}
+	return nil
+}
