@@ -1,0 +1,136 @@
+// Package apply carries out one Action of a plan. It decides nothing.
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/observe"
+	"ferry.dev/ferry/internal/plan"
+	"ferry.dev/ferry/internal/reason"
+)
+
+// Applier writes to the manager and to workers, and remembers what it wrote.
+type Applier struct {
+	Manager  client.Client
+	Recorder events.EventRecorder
+	Memory   *observe.Memory
+	Clock    clock.PassiveClock
+	Metrics  *Metrics
+}
+
+// OnManager carries out one action on the manager. A conflict means that the
+// decision was made on an old version: decide anew.
+func (a *Applier) OnManager(ctx context.Context, ref kinds.Ref, action plan.Action) error {
+	switch act := action.(type) {
+	case plan.Nominate:
+		return a.admission(ctx, ref, act.Workload, func(wl *kueue.Workload) {
+			wl.Status.NominatedClusterNames = act.Workers
+			a.setCheck(wl, act.Check, kueue.CheckStatePending, act.Message, true)
+		})
+	case plan.Claim:
+		return a.admission(ctx, ref, act.Workload, func(wl *kueue.Workload) {
+			wl.Status.ClusterName = &act.Worker
+			wl.Status.NominatedClusterNames = nil
+			a.setCheck(wl, act.Check, kueue.CheckStatePending, act.Message, false)
+		})
+	case plan.SetCheck:
+		return a.check(ctx, ref, act)
+	case plan.Finish:
+		return a.admission(ctx, ref, act.Workload, func(wl *kueue.Workload) {
+			setCondition(wl, metav1.Condition{
+				Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: act.Reason, Message: act.Message,
+				LastTransitionTime: metav1.NewTime(a.Clock.Now()), ObservedGeneration: wl.Generation,
+			})
+		})
+	case plan.MirrorStatus:
+		return a.mirror(ctx, ref, act)
+	default:
+		return fmt.Errorf("%s is not an action for the manager", action)
+	}
+}
+
+func (a *Applier) check(ctx context.Context, ref kinds.Ref, act plan.SetCheck) error {
+	err := a.admission(ctx, ref, act.Workload, func(wl *kueue.Workload) {
+		a.setCheck(wl, act.Check, act.State, act.Message, false)
+	})
+	if err != nil {
+		return err
+	}
+	if act.Event {
+		kind := corev1.EventTypeNormal
+		if act.Warning {
+			kind = corev1.EventTypeWarning
+		}
+		a.Recorder.Eventf(act.Workload, nil, kind, reason.Event, reason.Event, "%s", act.Message)
+	}
+	if act.State == kueue.CheckStateReady && act.Workload.Status.ClusterName != nil {
+		a.Metrics.admitted(act.Workload, *act.Workload.Status.ClusterName)
+	}
+	return nil
+}
+
+// setCheck writes our check into the status. The transition time moves with the
+// state, and with a nomination, whose age the Incremental dispatcher goes by.
+func (a *Applier) setCheck(wl *kueue.Workload, name kueue.AdmissionCheckReference, state kueue.CheckState, message string, moves bool) {
+	for i := range wl.Status.AdmissionChecks {
+		c := &wl.Status.AdmissionChecks[i]
+		if c.Name != name {
+			continue
+		}
+		if c.State != state || moves {
+			c.LastTransitionTime = metav1.NewTime(a.Clock.Now())
+		}
+		c.State, c.Message = state, truncated(message)
+	}
+}
+
+// admission applies a change to the Workload's admission status in Kueue's own
+// name, so that Kueue's eviction takes it back with the rest, and under the
+// lock of the version that the decision was made on.
+func (a *Applier) admission(ctx context.Context, ref kinds.Ref, base *kueue.Workload, change func(*kueue.Workload)) error {
+	wl := base.DeepCopy()
+	change(wl)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(admissionStatus(wl))
+	if err != nil {
+		return fmt.Errorf("encode the status of Workload %s/%s: %w", wl.Namespace, wl.Name, err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	unstructured.RemoveNestedField(u.Object, "spec")
+	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	err = a.Manager.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(kueueAdmission), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("apply the status of Workload %s/%s: %w", wl.Namespace, wl.Name, err)
+	}
+	now := &kueue.Workload{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, now); err != nil {
+		return fmt.Errorf("decode the status of Workload %s/%s: %w", wl.Namespace, wl.Name, err)
+	}
+	now.ManagedFields = nil
+	a.Memory.Wrote(observe.Manager, ref, now, a.Clock.Now())
+	return nil
+}
+
+// mirror patches the job's status. The lock matters: a status that fits a
+// running job must not land on one that was suspended a moment ago.
+func (a *Applier) mirror(ctx context.Context, ref kinds.Ref, act plan.MirrorStatus) error {
+	job := act.Job.DeepCopy()
+	job.Object["status"] = act.Status
+	err := a.Manager.Status().Patch(ctx, job, client.MergeFromWithOptions(act.Job, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		return fmt.Errorf("mirror the status of %s: %w", ref, err)
+	}
+	job.SetManagedFields(nil)
+	a.Memory.Wrote(observe.Manager, ref, job, a.Clock.Now())
+	return nil
+}

@@ -1,0 +1,136 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/plan"
+)
+
+// ErrStale says that an earlier copy of ours still holds the name on the worker.
+var ErrStale = errors.New("an earlier copy is still there")
+
+// OnWorker carries out one action on a worker; to is a live client of it.
+func (a *Applier) OnWorker(ctx context.Context, worker string, to client.Client, ref kinds.Ref, action plan.Action) error {
+	switch act := action.(type) {
+	case plan.CreateWorkload:
+		made, err := create(ctx, to, act.Copy.DeepCopy())
+		if err != nil {
+			return a.refused(worker, ref, action, err)
+		}
+		a.Memory.Wrote(worker, ref, made, a.Clock.Now())
+		a.Metrics.dispatched(act.ClusterQueue, worker)
+		return nil
+	case plan.CreateJob:
+		made, err := create(ctx, to, act.Copy.DeepCopy())
+		if err != nil {
+			return a.refused(worker, ref, action, err)
+		}
+		a.Memory.Wrote(worker, ref, made, a.Clock.Now())
+		return nil
+	case plan.SetPriority:
+		return a.setPriority(ctx, worker, to, ref, act)
+	case plan.Delete:
+		return a.remove(ctx, to, act)
+	default:
+		return fmt.Errorf("%s is not an action for a worker", action)
+	}
+}
+
+// create makes obj, or finds that exactly this copy is there already.
+func create[T client.Object](ctx context.Context, to client.Client, obj T) (T, error) {
+	want := obj.GetAnnotations()
+	err := to.Create(ctx, obj)
+	if err == nil {
+		obj.SetManagedFields(nil)
+		return obj, nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return obj, err
+	}
+	if err := to.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+		return obj, err
+	}
+	if !kinds.Ours(obj) || obj.GetLabels()[kueue.MultiKueueOriginLabel] == "" {
+		return obj, foreign(obj)
+	}
+	is := obj.GetAnnotations()
+	for _, mark := range []string{kueue.MultiKueueOriginUIDAnnotation, kinds.ReservationAnnotation} {
+		if is[mark] != want[mark] {
+			return obj, ErrStale
+		}
+	}
+	obj.SetManagedFields(nil)
+	return obj, nil
+}
+
+type foreignError struct{ what string }
+
+func (e foreignError) Error() string { return e.what }
+
+func foreign(obj client.Object) error {
+	kind := "Workload"
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		kind = u.GetKind()
+	}
+	return foreignError{fmt.Sprintf("holds a %s of this name that Ferry did not create", kind)}
+}
+
+// refused keeps the job off a worker that will not take its copy, whatever is
+// tried, and says so in the job's message and in an event. Faults that pass are
+// for the caller to retry.
+func (a *Applier) refused(worker string, ref kinds.Ref, action plan.Action, err error) error {
+	var isForeign foreignError
+	switch {
+	case errors.As(err, &isForeign):
+		a.Memory.Block(worker, ref, isForeign.what, a.Clock.Now())
+		return nil
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err), apierrors.IsRequestEntityTooLargeError(err):
+		a.Memory.Block(worker, ref, "refused the copy: "+err.Error(), a.Clock.Now())
+		a.Recorder.Eventf(clusterReference(worker), nil, corev1.EventTypeWarning, "CopyRefused", "Dispatch", "%s: %s: %v", ref, action, err)
+		return nil
+	default:
+		return fmt.Errorf("%s on worker %s: %w", action, worker, err)
+	}
+}
+
+// clusterReference lets an event be about a MultiKueueCluster that nobody has read.
+func clusterReference(worker string) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: kueue.SchemeGroupVersion.String(), Kind: "MultiKueueCluster", Name: worker}
+}
+
+func (a *Applier) setPriority(ctx context.Context, worker string, to client.Client, ref kinds.Ref, act plan.SetPriority) error {
+	wl := act.Copy.DeepCopy()
+	wl.Spec.Priority, wl.Spec.PriorityClassRef = act.Priority, act.PriorityClassRef
+	err := to.Patch(ctx, wl, client.MergeFrom(act.Copy))
+	if err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("%s on worker %s: %w", act, worker, err))
+	}
+	wl.ManagedFields = nil
+	a.Memory.Wrote(worker, ref, wl, a.Clock.Now())
+	return nil
+}
+
+// remove deletes an object with its dependents, only as long as it is the one
+// that the decision was about.
+func (a *Applier) remove(ctx context.Context, to client.Client, act plan.Delete) error {
+	obj := &metav1.PartialObjectMetadata{}
+	obj.SetGroupVersionKind(act.GVK)
+	obj.SetNamespace(act.Key.Namespace)
+	obj.SetName(act.Key.Name)
+	err := to.Delete(ctx, obj, client.Preconditions{UID: &act.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("%s: %w", act, err)
+	}
+	a.Memory.Deleted(act.UID, a.Clock.Now())
+	return nil
+}

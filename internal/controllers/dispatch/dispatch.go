@@ -1,0 +1,78 @@
+// Package dispatch is the manager's side: it observes a job, plans, and applies the plan's actions for the manager.
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"ferry.dev/ferry/internal/apply"
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/observe"
+	"ferry.dev/ferry/internal/plan"
+)
+
+const (
+	// passes bounds how often one reconcile decides anew after its own writes.
+	passes = 4
+	// afterConflict is when to look again if the event of the other's write fails to come.
+	afterConflict = 200 * time.Millisecond
+)
+
+// Reconciler decides about one job at a time and writes to the manager only.
+type Reconciler struct {
+	Observer *observe.Observer
+	Applier  *apply.Applier
+	// Poke tells a worker's lane that the plan has work for it.
+	Poke func(worker string, ref kinds.Ref)
+	// Decided is told every plan, for metrics; may be nil.
+	Decided func(plan.Plan)
+}
+
+// Reconcile implements reconcile.TypedReconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, ref kinds.Ref) (reconcile.Result, error) {
+	for range passes {
+		p, err := r.pass(ctx, ref)
+		switch {
+		case apierrors.IsConflict(err):
+			log.FromContext(ctx).V(1).Info("Decided on an old version, deciding anew", "job", ref.String())
+			return reconcile.Result{RequeueAfter: afterConflict}, nil
+		case apierrors.IsNotFound(err):
+			// It went away; its event decides what is next.
+			return reconcile.Result{}, nil
+		case err != nil:
+			return reconcile.Result{}, err
+		case len(p.Manager) == 0:
+			return reconcile.Result{RequeueAfter: p.Again}, nil
+		}
+	}
+	return reconcile.Result{RequeueAfter: time.Millisecond}, nil
+}
+
+func (r *Reconciler) pass(ctx context.Context, ref kinds.Ref) (plan.Plan, error) {
+	s, err := r.Observer.Snapshot(ctx, ref)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	p := plan.Decide(s)
+	log.FromContext(ctx).V(1).Info("Decided", "job", ref.String(), "rule", p.Rule, "because", p.Because, "manager", len(p.Manager), "workers", len(p.Workers))
+	if r.Decided != nil {
+		r.Decided(p)
+	}
+	if s.Job == nil && len(s.Workloads) == 0 && len(p.Workers) == 0 {
+		r.Observer.Memory.Forget(ref)
+	}
+	for worker := range p.Workers {
+		r.Poke(worker, ref)
+	}
+	for _, action := range p.Manager {
+		log.FromContext(ctx).Info("Writing to the manager", "job", ref.String(), "rule", p.Rule, "action", action.String(), "because", p.Because)
+		if err := r.Applier.OnManager(ctx, ref, action); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
