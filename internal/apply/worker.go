@@ -48,7 +48,7 @@ func (a *Applier) OnWorker(ctx context.Context, worker string, to client.Client,
 
 // create makes obj, or finds that exactly this copy is there already.
 func create[T client.Object](ctx context.Context, to client.Client, obj T) (T, error) {
-	want := obj.GetAnnotations()
+	want, origin := obj.GetAnnotations(), obj.GetLabels()[kueue.MultiKueueOriginLabel]
 	err := to.Create(ctx, obj)
 	if err == nil {
 		obj.SetManagedFields(nil)
@@ -60,7 +60,7 @@ func create[T client.Object](ctx context.Context, to client.Client, obj T) (T, e
 	if err := to.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 		return obj, err
 	}
-	if !kinds.Ours(obj) || obj.GetLabels()[kueue.MultiKueueOriginLabel] == "" {
+	if !kinds.Ours(obj) || obj.GetLabels()[kueue.MultiKueueOriginLabel] != origin {
 		return obj, foreign(obj)
 	}
 	is := obj.GetAnnotations()
