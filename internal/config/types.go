@@ -66,9 +66,9 @@ type Metrics struct {
 type LeaderElection struct {
 	// Off is for a single Ferry only: two that both dispatch break every promise.
 	LeaderElect *bool `json:"leaderElect"`
-	// Name of the Lease. Kueue's own is refused.
+	// Name of the Lease; the Role `ferry-leader-election` names it too. Kueue's own is refused.
 	ResourceName string `json:"resourceName"`
-	// Namespace of the Lease.
+	// Namespace of the Lease; the Role `ferry-leader-election` must be there.
 	ResourceNamespace string `json:"resourceNamespace"`
 }
 
