@@ -16,8 +16,8 @@ func fromKueue(document []byte, content map[string]any, kueue reflect.Type, know
 	found.unknown = slices.DeleteFunc(found.unknown, func(u unknownField) bool {
 		return strings.HasPrefix(u.path.String(), "multiKueue.clusterProfile.") // refused as a whole by Validate
 	})
-	if errs := append(found.unknownErrors(), found.bad...); len(errs) > 0 {
-		return nil, nil, errs.ToAggregate()
+	if err := found.err(); err != nil {
+		return nil, nil, err
 	}
 	c, err := decode(document)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"io"
 	"reflect"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 	kueuev1beta1 "sigs.k8s.io/kueue/apis/config/v1beta1"
@@ -55,9 +55,8 @@ func Load(data []byte, known []string) (*Configuration, []string, error) {
 }
 
 func fromFerry(document []byte, content map[string]any) (*Configuration, error) {
-	found := compare(nil, content, reflect.TypeFor[Configuration]())
-	if errs := append(found.unknownErrors(), found.bad...); len(errs) > 0 {
-		return nil, errs.ToAggregate()
+	if err := compare(nil, content, reflect.TypeFor[Configuration]()).err(); err != nil {
+		return nil, err
 	}
 	return decode(document)
 }
@@ -100,10 +99,14 @@ func singleDocument(data []byte) ([]byte, error) {
 	return found, nil
 }
 
-func (d differences) unknownErrors() field.ErrorList {
-	var errs field.ErrorList
+// err is nil when there are no differences.
+func (d differences) err() error {
+	var errs []error
 	for _, u := range d.unknown {
-		errs = append(errs, field.Invalid(u.path, field.OmitValueType{}, fmt.Sprintf("unknown field; the fields here are %s", u.known)))
+		errs = append(errs, fmt.Errorf("%s: unknown field (those known here: %s)", u.path, u.known))
 	}
-	return errs
+	for _, bad := range d.bad {
+		errs = append(errs, bad)
+	}
+	return utilerrors.NewAggregate(errs)
 }
