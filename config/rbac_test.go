@@ -1,0 +1,116 @@
+package config_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"ferry.dev/ferry/internal/config"
+)
+
+func TestNoRoleHasWildcards(t *testing.T) {
+	for name, rules := range roles(t) {
+		for _, rule := range rules {
+			for _, words := range [][]string{rule.Verbs, rule.Resources, rule.APIGroups, rule.NonResourceURLs} {
+				NewWithT(t).Expect(words).NotTo(ContainElement(ContainSubstring("*")), name)
+			}
+			NewWithT(t).Expect(rule.Verbs).NotTo(ContainElement(Or(Equal("escalate"), Equal("bind"), Equal("impersonate"))), name)
+		}
+	}
+}
+
+func TestWhatFerryMayDo(t *testing.T) {
+	granted := roles(t)
+	const read, write, kueue = "get list watch", "create update patch delete", "kueue.x-k8s.io"
+	for _, test := range []struct {
+		role, verbs, group, resource string
+		want                         bool
+	}{
+		{"ferry-worker", "get list watch create update patch delete", kueue, "workloads", true},
+		{"ferry-worker", "get update patch", kueue, "workloads/status", true},
+		{"ferry-worker", read, kueue, "localqueues", true},
+		{"ferry-worker", write, kueue, "localqueues", false},
+		{"ferry-worker", "get list watch create update patch delete", "batch", "jobs", true},
+		{"ferry-worker", "update patch", "batch", "jobs/status", false},
+		{"ferry-worker", "deletecollection", "batch", "jobs", false},
+		{"ferry-worker", read + " " + write, "", "secrets", false},
+		{"ferry-worker", read + " " + write, "", "pods", false},
+		{"ferry-worker", "create", "", "serviceaccounts/token", false},
+
+		{"ferry-manager", "get list watch patch update", kueue, "workloads", true},
+		{"ferry-manager", "create delete deletecollection", kueue, "workloads", false},
+		{"ferry-manager", "get patch update", kueue, "workloads/status", true},
+		{"ferry-manager", read, "batch", "jobs", true},
+		{"ferry-manager", write, "batch", "jobs", false},
+		{"ferry-manager", "patch update", "batch", "jobs/status", true},
+		{"ferry-manager", read, kueue, "admissionchecks", true},
+		{"ferry-manager", "patch update", kueue, "admissionchecks/status", true},
+		{"ferry-manager", read, kueue, "multikueueconfigs", true},
+		{"ferry-manager", read, kueue, "multikueueclusters", true},
+		{"ferry-manager", "patch update", kueue, "multikueueclusters/status", true},
+		{"ferry-manager", write, kueue, "multikueueclusters", false},
+		{"ferry-manager", read, kueue, "clusterqueues", true},
+		{"ferry-manager", read, kueue, "localqueues", true},
+		{"ferry-manager", "create patch", "", "events", true},
+		{"ferry-manager", "create patch", "events.k8s.io", "events", true},
+		{"ferry-manager", "create", "authentication.k8s.io", "tokenreviews", true},
+		{"ferry-manager", "create", "authorization.k8s.io", "subjectaccessreviews", true},
+		{"ferry-manager", read + " " + write, "", "secrets", false},
+		{"ferry-manager", "list watch", "", "namespaces", false},
+
+		{"ferry-secrets", read, "", "secrets", true},
+		{"ferry-secrets", write, "", "secrets", false},
+		{"ferry-leader-election", "create", "coordination.k8s.io", "leases", true},
+	} {
+		rules := granted[test.role]
+		NewWithT(t).Expect(rules).NotTo(BeEmpty(), test.role)
+		for _, verb := range strings.Fields(test.verbs) {
+			NewWithT(t).Expect(allows(rules, verb, test.group, test.resource)).To(Equal(test.want),
+				"%s: %s %s.%s", test.role, verb, test.resource, test.group)
+		}
+	}
+}
+
+func TestRulesBoundToNames(t *testing.T) {
+	g, granted := NewWithT(t), roles(t)
+	g.Expect(granted["ferry-leader-election"]).To(ContainElement(And(
+		HaveField("Verbs", ConsistOf("get", "update", "patch")), HaveField("ResourceNames", ConsistOf(config.DefaultLease)))))
+	g.Expect(granted["ferry-manager"]).To(ContainElement(And(
+		HaveField("Resources", ConsistOf("namespaces")), HaveField("Verbs", ConsistOf("get")), HaveField("ResourceNames", ConsistOf("kube-system")))))
+}
+
+func TestEveryBindingIsToFerry(t *testing.T) {
+	g := NewWithT(t)
+	ferry := rbacv1.Subject{Kind: "ServiceAccount", Name: "ferry", Namespace: config.DefaultNamespace}
+	known := roles(t)
+	for _, b := range every[*rbacv1.ClusterRoleBinding](t) {
+		g.Expect(b.Subjects).To(ConsistOf(ferry), b.Name)
+		g.Expect(known).To(HaveKey(b.RoleRef.Name))
+	}
+	for _, b := range every[*rbacv1.RoleBinding](t) {
+		g.Expect(b.Subjects).To(ConsistOf(ferry), b.Name)
+		g.Expect(b.RoleRef.Kind).To(Equal("Role"))
+		g.Expect(known).To(HaveKey(b.RoleRef.Name))
+	}
+}
+
+func roles(t *testing.T) map[string][]rbacv1.PolicyRule {
+	t.Helper()
+	found := map[string][]rbacv1.PolicyRule{}
+	for _, role := range every[*rbacv1.ClusterRole](t) {
+		found[role.Name] = role.Rules
+	}
+	for _, role := range every[*rbacv1.Role](t) {
+		found[role.Name] = role.Rules
+	}
+	return found
+}
+
+func allows(rules []rbacv1.PolicyRule, verb, group, resource string) bool {
+	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		return slices.Contains(r.Verbs, verb) && slices.Contains(r.APIGroups, group) && slices.Contains(r.Resources, resource)
+	})
+}

@@ -1,0 +1,75 @@
+package config
+
+import (
+	"cmp"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kueueconfig "sigs.k8s.io/kueue/apis/config/v1beta2"
+)
+
+// The defaults that other code or documents refer to.
+const (
+	DefaultNamespace            = "ferry-system"
+	DefaultLease                = "ferry.ferry.dev"
+	DefaultFramework            = "batch/job"
+	DefaultKubeConfigPathPrefix = "/etc/multikueue/kubeconfigs"
+
+	DispatcherAllAtOnce   = kueueconfig.MultiKueueDispatcherModeAllAtOnce
+	DispatcherIncremental = kueueconfig.MultiKueueDispatcherModeIncremental
+)
+
+// SetDefaults fills in whatever is not set. MultiKueue.Origin stays empty: the app derives it from the manager's UID.
+// Apply flags before, as some defaults follow from other fields.
+func (c *Configuration) SetDefaults() {
+	c.APIVersion, c.Kind = APIVersion, Kind
+	c.Namespace = cmp.Or(c.Namespace, DefaultNamespace)
+
+	c.Webhook.Port = cmp.Or(c.Webhook.Port, new(kueueconfig.DefaultWebhookPort))
+	c.Webhook.CertDir = cmp.Or(c.Webhook.CertDir, kueueconfig.DefaultWebhookCertDir)
+	c.Health.HealthProbeBindAddress = cmp.Or(c.Health.HealthProbeBindAddress, kueueconfig.DefaultHealthProbeBindAddress)
+	c.Metrics.BindAddress = cmp.Or(c.Metrics.BindAddress, kueueconfig.DefaultMetricsBindAddress)
+	c.Metrics.SecureServing = cmp.Or(c.Metrics.SecureServing, new(true))
+
+	c.LeaderElection.LeaderElect = cmp.Or(c.LeaderElection.LeaderElect, new(true))
+	c.LeaderElection.ResourceName = cmp.Or(c.LeaderElection.ResourceName, DefaultLease)
+	c.LeaderElection.ResourceNamespace = cmp.Or(c.LeaderElection.ResourceNamespace, c.Namespace)
+
+	c.ClientConnection.setDefaults(kueueconfig.DefaultClientConnectionQPS, kueueconfig.DefaultClientConnectionBurst)
+	if len(c.Integrations.Frameworks) == 0 {
+		c.Integrations.Frameworks = []string{DefaultFramework}
+	}
+	c.MultiKueue.setDefaults()
+	c.Workers.setDefaults()
+}
+
+func (c *ClientConnection) setDefaults(qps float32, burst int32) {
+	c.QPS = cmp.Or(c.QPS, new(qps))
+	c.Burst = cmp.Or(c.Burst, new(burst))
+}
+
+func (m *MultiKueue) setDefaults() {
+	m.GCInterval = cmp.Or(m.GCInterval, duration(kueueconfig.DefaultMultiKueueGCInterval))
+	m.WorkerLostTimeout = cmp.Or(m.WorkerLostTimeout, duration(kueueconfig.DefaultMultiKueueWorkerLostTimeout))
+	m.DispatcherName = cmp.Or(m.DispatcherName, DispatcherAllAtOnce)
+	if m.DispatcherName != DispatcherIncremental {
+		return
+	}
+	m.IncrementalDispatcherConfig = cmp.Or(m.IncrementalDispatcherConfig, &IncrementalDispatcherConfig{})
+	pace := m.IncrementalDispatcherConfig
+	pace.StepSize = cmp.Or(pace.StepSize, new(int32(3)))
+	pace.RoundTimeout = cmp.Or(pace.RoundTimeout, duration(5*time.Minute))
+}
+
+func (w *Workers) setDefaults() {
+	w.ClientConnection.setDefaults(200, 400)
+	w.RequestTimeout = cmp.Or(w.RequestTimeout, duration(10*time.Second))
+	w.ProbeInterval = cmp.Or(w.ProbeInterval, duration(5*time.Second))
+	w.ProbeTimeout = cmp.Or(w.ProbeTimeout, duration(5*time.Second))
+	w.FailureThreshold = cmp.Or(w.FailureThreshold, new(int32(3)))
+	w.KubeConfigPathPrefix = cmp.Or(w.KubeConfigPathPrefix, DefaultKubeConfigPathPrefix)
+	w.ReconnectBackoff.Initial = cmp.Or(w.ReconnectBackoff.Initial, duration(time.Second))
+	w.ReconnectBackoff.Max = cmp.Or(w.ReconnectBackoff.Max, duration(time.Minute))
+}
+
+func duration(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }

@@ -1,0 +1,147 @@
+// Package config is the config file: its types, defaults and validation, and the command line flags that override it.
+package config
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What a file of Ferry's own says about itself.
+const (
+	APIVersion = "config.ferry.dev/v1alpha1"
+	Kind       = "Configuration"
+)
+
+// Configuration is everything an operator can set. Names follow Kueue's Configuration where both have a setting.
+// A nil pointer or an empty string means "not set"; SetDefaults leaves none of them but those documented as optional.
+//
+// The comment above each field is its text in docs/configuration.md: `go test ./internal/config -update` rewrites that.
+type Configuration struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// Namespace of Ferry on the manager: it reads the kubeconfig Secrets of the workers there, and nowhere else.
+	Namespace string `json:"namespace"`
+	// Where the admission webhooks are served.
+	Webhook Webhook `json:"webhook"`
+	// Where liveness (`/healthz`) and readiness (`/readyz`) are served.
+	Health Health `json:"health"`
+	// Where Prometheus metrics (`/metrics`) are served.
+	Metrics Metrics `json:"metrics"`
+	// One Ferry dispatches, the others stand by.
+	LeaderElection LeaderElection `json:"leaderElection"`
+	// Rate limit of the client for the manager.
+	ClientConnection ClientConnection `json:"clientConnection"`
+	// Which job kinds Ferry dispatches.
+	Integrations Integrations `json:"integrations"`
+	// How jobs are dispatched.
+	MultiKueue MultiKueue `json:"multiKueue"`
+	// How Ferry talks to the workers.
+	Workers Workers `json:"workers"`
+}
+
+// Webhook says where the admission webhooks are served.
+type Webhook struct {
+	// Address to listen on; empty for all.
+	Host string `json:"host"`
+	// Port to listen on, 1 to 65535.
+	Port *int `json:"port"`
+	// Folder with `tls.crt` and `tls.key`; replaced files are picked up without a restart.
+	CertDir string `json:"certDir"`
+}
+
+// Health says where liveness and readiness are served.
+type Health struct {
+	// `host:port`; `"0"` turns the probes off.
+	HealthProbeBindAddress string `json:"healthProbeBindAddress"`
+}
+
+// Metrics says where and how Prometheus metrics are served.
+type Metrics struct {
+	// `host:port`; `"0"` turns metrics off.
+	BindAddress string `json:"bindAddress"`
+	// HTTPS, and only for callers whom the manager allows `get` on `/metrics`. `false` means plain HTTP for everyone, and is accepted on a loopback address only.
+	SecureServing *bool `json:"secureServing"`
+}
+
+// LeaderElection says whether and with which Lease one of several Ferrys is chosen.
+type LeaderElection struct {
+	// Off is for a single Ferry only: two that both dispatch break every promise.
+	LeaderElect *bool `json:"leaderElect"`
+	// Name of the Lease; the Role `ferry-leader-election` names it too. Kueue's own is refused.
+	ResourceName string `json:"resourceName"`
+	// Namespace of the Lease; the Role `ferry-leader-election` must be there.
+	ResourceNamespace string `json:"resourceNamespace"`
+}
+
+// ClientConnection limits the requests of one client.
+type ClientConnection struct {
+	// Requests per second in the long run; a negative number lifts the limit. 0 is refused: client-go would take it for 5.
+	QPS *float32 `json:"qps"`
+	// Requests that may exceed it at once, 1 or more.
+	Burst *int32 `json:"burst"`
+}
+
+// Integrations says which job kinds are on.
+type Integrations struct {
+	// Names as in Kueue's configuration, such as `batch/job`. A name that this version of Ferry does not know is refused, with the list of those it knows.
+	Frameworks []string `json:"frameworks"`
+}
+
+// MultiKueue says how jobs are dispatched.
+type MultiKueue struct {
+	// Time between two looks for leftovers on the workers; `0s` turns them off.
+	GCInterval *metav1.Duration `json:"gcInterval"`
+	// Value of the label `kueue.x-k8s.io/multikueue-origin` on everything Ferry makes on a worker. Managers that share a worker must differ here, and whoever changes it leaves the copies made before to be removed by hand.
+	Origin string `json:"origin"`
+	// How long a job keeps its worker after the connection to it was lost; then it is offered to the others. `0s` is at once.
+	WorkerLostTimeout *metav1.Duration `json:"workerLostTimeout"`
+	// Who chooses the workers a job is offered to: `kueue.x-k8s.io/multikueue-dispatcher-all-at-once`, `kueue.x-k8s.io/multikueue-dispatcher-incremental`, or the name of a controller of yours, which then sets `status.nominatedClusterNames` of each Workload.
+	DispatcherName string `json:"dispatcherName"`
+	// Only with the incremental dispatcher.
+	IncrementalDispatcherConfig *IncrementalDispatcherConfig `json:"incrementalDispatcherConfig,omitempty"`
+	// Kinds of your own to dispatch besides the built-in ones.
+	ExternalFrameworks []ExternalFramework `json:"externalFrameworks,omitempty"`
+	// Not supported yet: setting it is an error. Give each MultiKueueCluster a kubeconfig.
+	ClusterProfile map[string]any `json:"clusterProfile,omitempty"`
+}
+
+// IncrementalDispatcherConfig sets the pace of the incremental dispatcher.
+type IncrementalDispatcherConfig struct {
+	// How many workers are added per round, in the order of the MultiKueueConfig; 1 or more.
+	StepSize *int32 `json:"stepSize"`
+	// How long a round waits for an admission before the next workers are added. Ferry's own.
+	RoundTimeout *metav1.Duration `json:"roundTimeout"`
+}
+
+// ExternalFramework names a job kind that is not built in.
+type ExternalFramework struct {
+	// `Kind.version.group`, such as `PipelineRun.v1.tekton.dev`.
+	Name string `json:"name"`
+}
+
+// Workers says how Ferry talks to the workers.
+type Workers struct {
+	// Rate limit of the client for each worker.
+	ClientConnection ClientConnection `json:"clientConnection"`
+	// Deadline of a single request, watches excepted.
+	RequestTimeout *metav1.Duration `json:"requestTimeout"`
+	// Time between two probes of a connected worker.
+	ProbeInterval *metav1.Duration `json:"probeInterval"`
+	// Deadline of a probe.
+	ProbeTimeout *metav1.Duration `json:"probeTimeout"`
+	// Failed probes in a row after which a worker counts as lost, 1 or more.
+	FailureThreshold *int32 `json:"failureThreshold"`
+	// The only folder from which kubeconfigs with `locationType: Path` are read; absolute.
+	KubeConfigPathPrefix string `json:"kubeConfigPathPrefix"`
+	// Waiting time between two attempts to connect, doubled after each failure.
+	ReconnectBackoff ReconnectBackoff `json:"reconnectBackoff"`
+	// Accept kubeconfigs that Ferry otherwise refuses: no TLS verification, files outside of the kubeconfig, plugins. They run with Ferry's rights.
+	AllowInsecureKubeConfigs bool `json:"allowInsecureKubeConfigs"`
+}
+
+// ReconnectBackoff bounds the waiting time between two attempts to connect.
+type ReconnectBackoff struct {
+	// After the first failure.
+	Initial *metav1.Duration `json:"initial"`
+	// At most; not below `initial`.
+	Max *metav1.Duration `json:"max"`
+}

@@ -1,0 +1,116 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+)
+
+const incremental = "dispatcherName: kueue.x-k8s.io/multikueue-dispatcher-incremental"
+
+func TestValidate(t *testing.T) {
+	for name, test := range map[string]struct {
+		file string
+		want string // empty when it is fine
+	}{
+		"namespace":                 {"namespace: Upper", `namespace: Invalid value: "Upper"`},
+		"port 0":                    {"webhook: {port: 0}", "webhook.port: Invalid value: 0: must be between 1 and 65535"},
+		"port too large":            {"webhook: {port: 65536}", "webhook.port: Invalid value: 65536"},
+		"largest port":              {"webhook: {port: 65535}", ""},
+		"health off":                {`health: {healthProbeBindAddress: "0"}`, ""},
+		"health without port":       {"health: {healthProbeBindAddress: localhost}", `health.healthProbeBindAddress: Invalid value: "localhost": must be host:port`},
+		"health port too large":     {`health: {healthProbeBindAddress: ":70000"}`, "health.healthProbeBindAddress"},
+		"metrics off":               {`metrics: {bindAddress: "0", secureServing: false}`, ""},
+		"metrics without port":      {`metrics: {bindAddress: "::1", secureServing: false}`, "metrics.bindAddress: Invalid value"},
+		"plain on 127.0.0.1":        {`metrics: {bindAddress: "127.0.0.1:0", secureServing: false}`, ""},
+		"plain on ::1":              {`metrics: {bindAddress: "[::1]:9", secureServing: false}`, ""},
+		"plain on localhost":        {`metrics: {bindAddress: "localhost:9", secureServing: false}`, ""},
+		"plain on all":              {`metrics: {bindAddress: ":9", secureServing: false}`, `metrics.secureServing: Invalid value: false: plain HTTP is for loopback addresses only, and metrics.bindAddress is ":9"`},
+		"plain on 0.0.0.0":          {`metrics: {bindAddress: "0.0.0.0:9", secureServing: false}`, "metrics.secureServing"},
+		"plain on a name":           {`metrics: {bindAddress: "localhost.example.com:9", secureServing: false}`, "metrics.secureServing"},
+		"plain by default address":  {"metrics: {secureServing: false}", "metrics.secureServing"},
+		"Kueue's lease":             {"leaderElection: {resourceName: c1f6bfd2.kueue.x-k8s.io}", "leaderElection.resourceName: Invalid value: \"c1f6bfd2.kueue.x-k8s.io\": this is Kueue's lease"},
+		"lease name":                {"leaderElection: {resourceName: a_b}", "leaderElection.resourceName"},
+		"lease namespace":           {"leaderElection: {resourceNamespace: a.b}", "leaderElection.resourceNamespace"},
+		"qps 0":                     {"clientConnection: {qps: 0}", "clientConnection.qps: Invalid value: 0: would be taken for 5"},
+		"no limit":                  {"clientConnection: {qps: -1}", ""},
+		"burst 0":                   {"clientConnection: {burst: 0}", "clientConnection.burst: Invalid value: 0"},
+		"unknown framework":         {"integrations: {frameworks: [batch/jobs]}", `integrations.frameworks[0]: Unsupported value: "batch/jobs": supported values: "batch/job", "ray.io/rayjob"`},
+		"framework twice":           {"integrations: {frameworks: [batch/job, batch/job]}", `integrations.frameworks[1]: Duplicate value: "batch/job"`},
+		"gc off":                    {"multiKueue: {gcInterval: 0s}", ""},
+		"gc negative":               {"multiKueue: {gcInterval: -1s}", `multiKueue.gcInterval: Invalid value: "-1s": must not be negative`},
+		"lost at once":              {"multiKueue: {workerLostTimeout: 0s}", ""},
+		"lost negative":             {"multiKueue: {workerLostTimeout: -1s}", `multiKueue.workerLostTimeout: Invalid value: "-1s": must not be negative`},
+		"origin":                    {"multiKueue: {origin: a b}", `multiKueue.origin: Invalid value: "a b"`},
+		"origin of 63":              {"multiKueue: {origin: " + strings.Repeat("x", 63) + "}", ""},
+		"origin of 64":              {"multiKueue: {origin: " + strings.Repeat("x", 64) + "}", "multiKueue.origin"},
+		"all at once":               {"multiKueue: {dispatcherName: kueue.x-k8s.io/multikueue-dispatcher-all-at-once}", ""},
+		"incremental":               {"multiKueue: {" + incremental + "}", ""},
+		"external dispatcher":       {"multiKueue: {dispatcherName: example.com/cheapest}", ""},
+		"misspelt dispatcher":       {"multiKueue: {dispatcherName: kueue.x-k8s.io/multikueue-dispatcher-increment}", "multiKueue.dispatcherName: Unsupported value"},
+		"dispatcher name":           {"multiKueue: {dispatcherName: a/b/c}", "multiKueue.dispatcherName: Invalid value"},
+		"pace of another":           {"multiKueue: {incrementalDispatcherConfig: {stepSize: 1}}", "multiKueue.incrementalDispatcherConfig: Forbidden: only valid with dispatcherName"},
+		"step 0":                    {"multiKueue: {" + incremental + ", incrementalDispatcherConfig: {stepSize: 0}}", "multiKueue.incrementalDispatcherConfig.stepSize: Invalid value: 0"},
+		"round 0":                   {"multiKueue: {" + incremental + ", incrementalDispatcherConfig: {roundTimeout: 0s}}", "multiKueue.incrementalDispatcherConfig.roundTimeout"},
+		"external framework":        {"multiKueue: {externalFrameworks: [{name: PipelineRun}]}", "multiKueue.externalFrameworks[0].name: Invalid value: \"PipelineRun\": must be Kind.version.group"},
+		"external framework no one": {"multiKueue: {externalFrameworks: [{}]}", "multiKueue.externalFrameworks[0].name"},
+		"external framework dots":   {"multiKueue: {externalFrameworks: [{name: ..}]}", "multiKueue.externalFrameworks[0].name"},
+		"external framework twice":  {"multiKueue: {externalFrameworks: [{name: A.v1.b.c}, {name: A.v1.b.c}]}", "multiKueue.externalFrameworks[1].name: Duplicate value"},
+		"external built-in":         {"multiKueue: {externalFrameworks: [{name: Job.v1.batch}]}", "multiKueue.externalFrameworks[0].name: Invalid value: \"Job.v1.batch\": is built in"},
+		"external instead":          {"multiKueue: {externalFrameworks: [{name: RayJob.v1.ray.io}]}", ""},
+		"cluster profile":           {"multiKueue: {clusterProfile: {accessProviders: [{name: x}]}}", "multiKueue.clusterProfile: Forbidden: ClusterProfiles are not supported yet"},
+		"workers' qps":              {"workers: {clientConnection: {qps: 0}}", "workers.clientConnection.qps"},
+		"request timeout":           {"workers: {requestTimeout: 0s}", `workers.requestTimeout: Invalid value: "0s": must be more than 0s`},
+		"probe interval":            {"workers: {probeInterval: 0s}", "workers.probeInterval"},
+		"probe timeout":             {"workers: {probeTimeout: -1s}", "workers.probeTimeout"},
+		"failure threshold":         {"workers: {failureThreshold: 0}", "workers.failureThreshold: Invalid value: 0"},
+		"relative folder":           {"workers: {kubeConfigPathPrefix: kube}", "workers.kubeConfigPathPrefix"},
+		"whole file system":         {"workers: {kubeConfigPathPrefix: /x/..}", "workers.kubeConfigPathPrefix"},
+		"back-off from 0":           {"workers: {reconnectBackoff: {initial: 0s}}", "workers.reconnectBackoff.initial"},
+		"back-off falling":          {"workers: {reconnectBackoff: {initial: 2m}}", `workers.reconnectBackoff.max: Invalid value: "1m0s": must not be below initial, which is 2m0s`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := mustLoad(t, header+test.file)
+			c.SetDefaults()
+			err := c.Validate(known)
+			if test.want == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			var all utilerrors.Aggregate
+			g.Expect(errors.As(err, &all)).To(BeTrue())
+			g.Expect(all.Errors()).To(HaveLen(1), "one mistake, one error: %v", err)
+			g.Expect(err.Error()).To(HavePrefix(test.want))
+		})
+	}
+}
+
+func TestValidateNamesAllMistakesAtOnce(t *testing.T) {
+	g := NewWithT(t)
+	c := mustLoad(t, header+`
+namespace: A
+webhook: {port: 0}
+metrics: {bindAddress: x}
+integrations: {frameworks: [x]}
+multiKueue: {gcInterval: -1s, workerLostTimeout: -1s, origin: "!", externalFrameworks: [{name: x}]}
+workers: {failureThreshold: 0, probeTimeout: 0s}
+`)
+	c.SetDefaults()
+	var all utilerrors.Aggregate
+	g.Expect(errors.As(c.Validate(known), &all)).To(BeTrue())
+	g.Expect(all.Errors()).To(HaveLen(10))
+}
+
+func TestDefaultsThatFollowOtherFields(t *testing.T) {
+	g := NewWithT(t)
+	c := &Configuration{Namespace: "elsewhere", MultiKueue: MultiKueue{DispatcherName: DispatcherIncremental}}
+	c.SetDefaults()
+	g.Expect(c.LeaderElection.ResourceNamespace).To(Equal("elsewhere"))
+	g.Expect(c.MultiKueue.IncrementalDispatcherConfig).To(Equal(&IncrementalDispatcherConfig{StepSize: new(int32(3)), RoundTimeout: duration(5 * time.Minute)}))
+	g.Expect(c.MultiKueue.Origin).To(BeEmpty())
+}
