@@ -45,15 +45,13 @@ func (w *worker) notifyKinds(session uint64) {
 
 // probe asks once whether the worker still answers.
 func (w *worker) probe(ctx context.Context, s step) {
-	bounded, stop := context.WithTimeout(ctx, w.options.ProbeTimeout)
-	defer stop()
-	err := s.link.probe(bounded, s.deep)
+	err := within(ctx, w.options.ProbeTimeout, func(ctx context.Context) error { return s.link.probe(ctx, s.deep) })
 	if err == nil {
-		w.handle(event{kind: eventProbeOK, session: s.session})
+		w.handle(event{kind: eventProbeOK, session: s.session, deep: s.deep})
 		return
 	}
 	w.handle(event{
-		kind: eventProbeFailed, session: s.session, message: describe(s.config, err), fatal: refused(err),
+		kind: eventProbeFailed, session: s.session, message: describe(s.config, err), deep: s.deep, fatal: refused(err),
 	})
 }
 

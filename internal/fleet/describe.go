@@ -22,6 +22,9 @@ type noAnswerError struct{ after time.Duration }
 
 func (e *noAnswerError) Error() string { return fmt.Sprintf("no answer within %s", e.after) }
 
+// Is makes it a deadline that passed.
+func (e *noAnswerError) Is(target error) bool { return target == context.DeadlineExceeded }
+
 // Timeout makes it a net.Error of the kind that callers know.
 func (e *noAnswerError) Timeout() bool { return true }
 

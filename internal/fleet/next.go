@@ -44,6 +44,7 @@ type event struct {
 	fingerprint string
 	reason      string // of eventUnusable
 	message     string
+	deep        bool // the probe listed
 	fatal       bool // the failure is an answer that will not change by asking again: 401, 403, 404
 }
 
@@ -176,9 +177,12 @@ func onConnectFailed(r rules, s state, e event, now time.Time) (state, []effect)
 	return lose(r, s, e.message, now)
 }
 
-func onProbeOK(r rules, s state, _ event, _ time.Time) (state, []effect) {
+func onProbeOK(r rules, s state, e event, _ time.Time) (state, []effect) {
 	if !live(s) {
 		return s, nil
+	}
+	if s.deep && !e.deep {
+		return s, []effect{{kind: effectProbe, deep: true}} // trouble came in between: this answer does not settle it
 	}
 	recovered := s.phase == phaseSuspect
 	s.phase, s.probing, s.deep, s.failures, s.failingFrom = phaseConnected, false, false, 0, time.Time{}

@@ -1,0 +1,77 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/fleet"
+)
+
+// access is how to reach a worker.
+type access struct {
+	config      *rest.Config
+	fingerprint string
+}
+
+// problem is why a worker cannot be reached with what its MultiKueueCluster names.
+type problem struct{ reason, message string }
+
+// access loads and checks the credentials of a cluster. The error is the manager's API failing, which says nothing
+// about the cluster.
+func (r *Reconciler) access(ctx context.Context, cluster *kueue.MultiKueueCluster) (access, *problem, error) {
+	source := cluster.Spec.ClusterSource
+	if source.ClusterProfileRef != nil {
+		return access{}, &problem{fleet.ReasonClusterProfileDisabled,
+			"MultiKueueClusterProfile feature gate is disabled: Ferry does not support clusterProfileRef yet, use kubeConfig"}, nil
+	}
+	data, trouble, err := r.kubeConfig(ctx, source.KubeConfig)
+	if trouble != nil || err != nil {
+		return access{}, trouble, err
+	}
+	cfg, fingerprint, reason, err := fleet.ParseKubeConfig(data, r.AllowInsecure)
+	if err != nil {
+		return access{}, &problem{reason, err.Error()}, nil
+	}
+	return access{cfg, fingerprint}, nil, nil
+}
+
+func (r *Reconciler) kubeConfig(ctx context.Context, ref *kueue.KubeConfig) ([]byte, *problem, error) {
+	switch {
+	case ref == nil:
+		return nil, bad("kubeconfig reference is nil: set clusterSource.kubeConfig"), nil
+	case ref.LocationType == kueue.PathLocationType:
+		data, err := r.Files.Load(ref.Location)
+		if err != nil {
+			return nil, bad("%v", err), nil
+		}
+		return data, nil, nil
+	}
+	return r.fromSecret(ctx, ref.Location)
+}
+
+func (r *Reconciler) fromSecret(ctx context.Context, name string) ([]byte, *problem, error) {
+	secret := &corev1.Secret{}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, bad("secrets %q not found: create this Secret in namespace %s with the kubeconfig under the key %q",
+			name, r.Namespace, kueue.MultiKueueConfigSecretKey), nil
+	case err != nil:
+		return nil, nil, err
+	}
+	data, found := secret.Data[kueue.MultiKueueConfigSecretKey]
+	if !found {
+		return nil, bad("key %q not found in secret %q", kueue.MultiKueueConfigSecretKey, name), nil
+	}
+	return data, nil, nil
+}
+
+func bad(format string, args ...any) *problem {
+	return &problem{fleet.ReasonBadKubeConfig, fmt.Sprintf(format, args...)}
+}

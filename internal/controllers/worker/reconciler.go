@@ -1,0 +1,135 @@
+// Package worker ties each MultiKueueCluster to the fleet's connection to it, and shows that connection as its Active condition.
+package worker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/fleet"
+)
+
+// Fleet is what the controller needs of fleet.Fleet.
+type Fleet interface {
+	Set(worker string, cfg *rest.Config, fingerprint string)
+	Unusable(worker, reason, message string)
+	Remove(worker string)
+	Status(worker string) fleet.Status
+}
+
+// Files reads a kubeconfig from a path; see fleet.PathLoader.
+type Files interface {
+	Load(location string) ([]byte, error)
+}
+
+// conflictDelay is the wait before another attempt when someone else wrote the status at the same moment.
+const conflictDelay = 200 * time.Millisecond
+
+// longestNote is how many bytes an event may hold.
+const longestNote = 1000
+
+// Reconciler gives the fleet the credentials of each MultiKueueCluster and writes its Active condition.
+type Reconciler struct {
+	Client        client.Client // of the manager
+	Namespace     string        // Ferry's own, where the Secrets are
+	AllowInsecure bool          // see fleet.ParseKubeConfig
+	Fleet         Fleet
+	Files         Files
+	Recorder      events.EventRecorder
+}
+
+// Reconcile implements reconcile.Reconciler. What is wrong with a cluster is a condition, not an error: errors are
+// those of the manager's API alone.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	cluster := &kueue.MultiKueueCluster{}
+	err := r.Client.Get(ctx, req.NamespacedName, cluster)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && !cluster.DeletionTimestamp.IsZero():
+		r.Fleet.Remove(req.Name)
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("reading MultiKueueCluster %s: %w", req.Name, err)
+	}
+	access, problem, err := r.access(ctx, cluster)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the kubeconfig of MultiKueueCluster %s: %w", req.Name, err)
+	}
+	if problem != nil {
+		r.Fleet.Unusable(cluster.Name, problem.reason, "load client config failed: "+problem.message)
+	} else {
+		r.Fleet.Set(cluster.Name, access.config, access.fingerprint)
+	}
+	return r.show(ctx, cluster, r.Fleet.Status(cluster.Name))
+}
+
+// show writes the Active condition if it changed, and tells of the change in an event.
+func (r *Reconciler) show(ctx context.Context, cluster *kueue.MultiKueueCluster, status fleet.Status) (reconcile.Result, error) {
+	condition, known := activeCondition(status, cluster.Generation)
+	if !known || sameCondition(meta.FindStatusCondition(cluster.Status.Conditions, condition.Type), condition) {
+		return reconcile.Result{}, nil
+	}
+	before := cluster.DeepCopy()
+	meta.SetStatusCondition(&cluster.Status.Conditions, condition)
+	// The lock: a merge patch replaces the whole list, also a condition that someone else has just added.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	err := r.Client.Status().Patch(ctx, cluster, patch)
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: conflictDelay}, nil
+	case apierrors.IsNotFound(err):
+		return reconcile.Result{}, nil // deleted meanwhile: its own event follows
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("writing the Active condition of MultiKueueCluster %s: %w", cluster.Name, err)
+	}
+	old := meta.FindStatusCondition(before.Status.Conditions, condition.Type)
+	r.record(cluster, old, condition)
+	return reconcile.Result{}, nil
+}
+
+// record tells of a change that is more than a new generation observed.
+func (r *Reconciler) record(cluster *kueue.MultiKueueCluster, before *metav1.Condition, now metav1.Condition) {
+	if before != nil && before.Status == now.Status && before.Reason == now.Reason && before.Message == now.Message {
+		return
+	}
+	kind, reason, note := corev1.EventTypeNormal, "Connected", "Connected to worker "+cluster.Name
+	if now.Status != metav1.ConditionTrue {
+		kind, reason, note = corev1.EventTypeWarning, now.Reason, now.Message
+	}
+	if len(note) > longestNote {
+		note = note[:longestNote]
+	}
+	r.Recorder.Eventf(cluster, nil, kind, reason, "Connect", "%s", note)
+}
+
+// activeCondition is the Active condition for a status. While the first attempt with new credentials is under way
+// nothing is known yet, and what the condition says stays.
+func activeCondition(status fleet.Status, generation int64) (metav1.Condition, bool) {
+	condition := metav1.Condition{
+		Type: kueue.MultiKueueClusterActive, Status: metav1.ConditionFalse, ObservedGeneration: generation,
+		Reason: status.Reason, Message: status.Message,
+	}
+	switch status.Reach {
+	case fleet.Connected, fleet.Suspect:
+		// A suspicion that passes is no news for the cluster's users.
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, fleet.ReasonActive, "Connected"
+		return condition, true
+	case fleet.Lost, fleet.Unusable:
+		return condition, true
+	}
+	return condition, false
+}
+
+func sameCondition(old *metav1.Condition, now metav1.Condition) bool {
+	return old != nil && old.Status == now.Status && old.Reason == now.Reason && old.Message == now.Message &&
+		old.ObservedGeneration == now.ObservedGeneration
+}

@@ -1,0 +1,151 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// servedKind is one job kind on one worker. It tries for as long as the connection lives, and no failure of it
+// touches another kind.
+type servedKind struct {
+	gvk     schema.GroupVersionKind
+	conn    *conn
+	state   atomic.Pointer[serving]
+	decided chan struct{} // closed at the first verdict
+	once    sync.Once
+}
+
+// serving is the present verdict on a kind: readers, or why there are none.
+type serving struct {
+	ours  client.Reader
+	names client.Reader
+	why   string
+}
+
+func newServedKind(c *conn, gvk schema.GroupVersionKind) *servedKind {
+	k := &servedKind{gvk: gvk, conn: c, decided: make(chan struct{})}
+	k.state.Store(&serving{why: "its objects are still being read"})
+	return k
+}
+
+// run keeps the kind served whenever that is possible, until ctx ends.
+func (k *servedKind) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := k.serve(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		k.decide(&serving{why: k.explain(err)})
+		select {
+		case <-ctx.Done():
+		case <-time.After(k.conn.options.KindRecheck):
+		}
+	}
+}
+
+// decide publishes a verdict and tells of it if it is new.
+func (k *servedKind) decide(now *serving) {
+	before := k.state.Swap(now)
+	k.once.Do(func() { close(k.decided) })
+	if (before.ours == nil) != (now.ours == nil) || before.why != now.why {
+		k.conn.signals.kinds()
+	}
+}
+
+// serve discovers and watches the kind; it returns only when that fails.
+func (k *servedKind) serve(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	if err := k.discover(ctx); err != nil {
+		return err
+	}
+	failed := func(err error, stale bool) {
+		if stale || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			stop(err)
+			return
+		}
+		k.conn.signals.trouble()
+	}
+	ours, names, err := k.watch(ctx, failed)
+	if err != nil {
+		return err
+	}
+	for _, synced := range []<-chan struct{}{ours.synced, names.synced} {
+		select {
+		case <-synced:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	k.decide(&serving{ours: ours, names: names})
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// watch starts the two mirrors of the kind: all of the objects that are ours, and the names of the others.
+func (k *servedKind) watch(ctx context.Context, failed func(error, bool)) (ours, names *mirror, err error) {
+	told := func(obj client.Object) { k.conn.options.Events.Changed(k.conn.worker, obj) }
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(k.gvk)
+	ours, err = k.conn.startMirror(ctx, mirrored{
+		object: object, selector: k.conn.ours(), strip: stripManaged, handler: onChange(told), failed: failed,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	metadata := &metav1.PartialObjectMetadata{}
+	metadata.SetGroupVersionKind(k.gvk)
+	names, err = k.conn.startMirror(ctx, mirrored{
+		object: metadata, selector: labels.Everything(), strip: stripToName, handler: onNames(told), failed: failed,
+	})
+	return ours, names, err
+}
+
+// discover asks the worker for the kind's resource.
+func (k *servedKind) discover(ctx context.Context) error {
+	path := "/apis/" + k.gvk.GroupVersion().String()
+	if k.gvk.Group == "" {
+		path = "/api/" + k.gvk.Version
+	}
+	list := &metav1.APIResourceList{}
+	if err := k.conn.asks.Get().AbsPath(path).Do(ctx).Into(list); err != nil {
+		return fmt.Errorf("asking for %s: %w", k.gvk.GroupVersion(), err)
+	}
+	for _, r := range list.APIResources {
+		if r.Kind != k.gvk.Kind || !slices.Contains(r.Verbs, "watch") {
+			continue
+		}
+		if !r.Namespaced {
+			return fmt.Errorf("its resource %s is not namespaced", r.Name)
+		}
+		k.conn.mapper.add(mapping{k.gvk, resourceNames{r.Name, r.SingularName}, meta.RESTScopeNamespace})
+		return nil
+	}
+	return &meta.NoKindMatchError{GroupKind: k.gvk.GroupKind(), SearchedVersions: []string{k.gvk.Version}}
+}
+
+// explain says for a human why the kind cannot be used.
+func (k *servedKind) explain(err error) string {
+	var noMatch *meta.NoKindMatchError
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(err, &noMatch), apierrors.IsNotFound(err):
+		return fmt.Sprintf("the worker does not serve %s in %s: install its CRD and operator there", k.gvk.Kind, k.gvk.GroupVersion())
+	case apierrors.IsForbidden(err) && errors.As(err, &status):
+		return status.Status().Message + "; grant this permission to the kubeconfig's user on the worker"
+	}
+	return fmt.Sprintf("reading %s failed: %s", k.gvk.Kind, plain(err))
+}

@@ -1,0 +1,163 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// mirrored says what a mirror holds.
+type mirrored struct {
+	object   client.Object // typed, unstructured or metadata: decides how it is read
+	selector labels.Selector
+	strip    toolscache.TransformFunc
+	index    Index // of Workloads
+	handler  toolscache.ResourceEventHandler
+	failed   func(err error, stale bool) // a list or watch failed; stale: it has for long
+}
+
+// mirror is the cache of one kind on one worker. One cache per kind rather than one for all, so that each can fail,
+// tell why, and end on its own.
+type mirror struct {
+	cache.Cache
+	synced <-chan struct{}
+}
+
+// startMirror fills a mirror until ctx ends. It returns at once; the mirror must not be read before it is synced.
+func (c *conn) startMirror(ctx context.Context, what mirrored) (*mirror, error) {
+	var informer cache.Informer
+	watch := &watchHealth{patience: c.options.KindRecheck}
+	made, err := cache.New(c.config, cache.Options{
+		HTTPClient:                  c.http,
+		Scheme:                      c.options.Scheme,
+		Mapper:                      c.mapper,
+		ReaderFailOnMissingInformer: true, // a read must never start an informer
+		DefaultLabelSelector:        what.selector,
+		DefaultTransform:            what.strip,
+		DefaultWatchErrorHandler: func(_ context.Context, r *toolscache.Reflector, err error) {
+			if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+				return // asks for a new list, which follows by itself
+			}
+			what.failed(err, watch.failed(time.Now(), r.LastSyncResourceVersion()))
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making a cache for %T: %w", what.object, err)
+	}
+	if what.index.Field != "" {
+		if err := made.IndexField(ctx, what.object, what.index.Field, extractor(what.index)); err != nil {
+			return nil, fmt.Errorf("indexing Workloads by %s: %w", what.index.Field, err)
+		}
+	}
+	informer, err = made.GetInformer(ctx, what.object, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("making an informer for %T: %w", what.object, err)
+	}
+	if _, err := informer.AddEventHandler(what.handler); err != nil {
+		return nil, fmt.Errorf("listening to an informer for %T: %w", what.object, err)
+	}
+	c.tasks.Go(func() {
+		if err := made.Start(ctx); err != nil {
+			what.failed(err, true)
+		}
+	})
+	return &mirror{Cache: made, synced: informer.HasSyncedChecker().Done()}, nil
+}
+
+func extractor(index Index) client.IndexerFunc {
+	return func(obj client.Object) []string {
+		if workload, ok := obj.(*kueue.Workload); ok {
+			return index.Extract(workload)
+		}
+		return nil
+	}
+}
+
+// watchHealth tells a watch that stumbles from one that has failed for long without getting anywhere.
+type watchHealth struct {
+	patience time.Duration
+	from     time.Time // of the present run of failures
+	last     time.Time
+	version  string // how far the cache was at the last failure
+}
+
+// failed notes a failure at now, and tells whether the run of failures is longer than the patience.
+func (h *watchHealth) failed(now time.Time, version string) bool {
+	// A reflector that fails tries again within a minute; a longer silence means that it worked in between.
+	if h.from.IsZero() || version != h.version || now.Sub(h.last) > 2*time.Minute {
+		h.from = now
+	}
+	h.last, h.version = now, version
+	return now.Sub(h.from) > h.patience
+}
+
+// stripManaged drops what nobody here reads and what is often the larger part of an object.
+func stripManaged(in any) (any, error) {
+	if obj, err := meta.Accessor(in); err == nil && obj.GetManagedFields() != nil {
+		obj.SetManagedFields(nil)
+	}
+	return in, nil
+}
+
+// stripToName keeps of an object's metadata what it takes to see that the name is taken, and by whom.
+func stripToName(in any) (any, error) {
+	obj, ok := in.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return in, nil
+	}
+	kept := metav1.ObjectMeta{
+		Name: obj.Name, Namespace: obj.Namespace, UID: obj.UID, ResourceVersion: obj.ResourceVersion,
+		CreationTimestamp: obj.CreationTimestamp, DeletionTimestamp: obj.DeletionTimestamp,
+	}
+	if origin, found := obj.Labels[kueue.MultiKueueOriginLabel]; found {
+		kept.Labels = map[string]string{kueue.MultiKueueOriginLabel: origin}
+	}
+	obj.ObjectMeta = kept
+	return obj, nil
+}
+
+// onChange calls told for every object that is added, changed or deleted, but not for one that is merely read again.
+func onChange(told func(client.Object)) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { tell(told, obj) },
+		UpdateFunc: func(before, after any) {
+			b, okBefore := before.(client.Object)
+			a, okAfter := after.(client.Object)
+			if okBefore && okAfter && b.GetResourceVersion() != a.GetResourceVersion() {
+				told(a)
+			}
+		},
+		DeleteFunc: func(obj any) { tell(told, obj) },
+	}
+}
+
+// onNames calls told for every object that is created or deleted once the mirror is synced: what is there at the
+// start is no news.
+func onNames(told func(client.Object)) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			if !initial {
+				tell(told, obj)
+			}
+		},
+		DeleteFunc: func(obj any) { tell(told, obj) },
+	}
+}
+
+func tell(told func(client.Object), obj any) {
+	if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = gone.Obj
+	}
+	if o, ok := obj.(client.Object); ok {
+		told(o)
+	}
+}

@@ -1,0 +1,164 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// wire is the network of one connection: TCP connections of its own, shared with nobody, so that closing it ends
+// whatever is still under way and a new connection never inherits a dead one.
+type wire struct {
+	life    context.Context // ends when the wire is closed
+	timeout time.Duration   // of a request, and of a watch until its response begins
+	base    *http.Transport
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+}
+
+// newWire prepares the network for cfg; it does not connect yet.
+func newWire(life context.Context, cfg *rest.Config, timeout time.Duration) (*wire, error) {
+	trust, err := rest.TLSConfigFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("reading the TLS settings of the kubeconfig: %w", err)
+	}
+	w := &wire{life: life, timeout: timeout, conns: map[net.Conn]struct{}{}}
+	proxy := cfg.Proxy
+	if proxy == nil {
+		proxy = http.ProxyFromEnvironment
+	}
+	w.base = &http.Transport{
+		Proxy:               proxy,
+		DialContext:         w.dial,
+		TLSClientConfig:     trust,
+		TLSHandshakeTimeout: timeout,
+		MaxIdleConnsPerHost: 8,
+		IdleConnTimeout:     90 * time.Second,
+		ForceAttemptHTTP2:   true,
+		// Pings tell a connection that a middlebox dropped from one that is idle.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
+	}
+	context.AfterFunc(life, w.cut)
+	return w, nil
+}
+
+// client is an HTTP client over the wire with the credentials of cfg.
+func (w *wire) client(cfg *rest.Config) (*http.Client, error) {
+	rt, err := rest.HTTPWrappersForConfig(cfg, w)
+	if err != nil {
+		return nil, fmt.Errorf("reading the credentials of the kubeconfig: %w", err)
+	}
+	return &http.Client{Transport: rt}, nil
+}
+
+// RoundTrip bounds a request by the timeout: the whole of it, or for a watch the time until its response begins.
+func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	if w.life.Err() != nil {
+		return nil, errClosed
+	}
+	ctx, cancel := context.WithCancelCause(req.Context())
+	late := time.AfterFunc(w.timeout, func() { cancel(&noAnswerError{after: w.timeout}) })
+	resp, err := w.base.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		late.Stop()
+		err = w.because(ctx, req.Context(), err)
+		cancel(nil)
+		return nil, err
+	}
+	if req.URL.Query().Get("watch") == "true" {
+		late.Stop()
+	}
+	resp.Body = &boundedBody{ReadCloser: resp.Body, late: late, cancel: cancel, because: func(err error) error {
+		return w.because(ctx, req.Context(), err)
+	}}
+	return resp, nil
+}
+
+// because replaces the error of a request that was ended by us with the reason.
+func (w *wire) because(ctx, callers context.Context, err error) error {
+	if w.life.Err() != nil {
+		return errClosed
+	}
+	if cause := context.Cause(ctx); cause != nil && callers.Err() == nil {
+		return cause
+	}
+	return err
+}
+
+// dial connects, and keeps hold of the connection until it is closed.
+func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(w.life, cancel)()
+	made, err := (&net.Dialer{Timeout: w.timeout, KeepAlive: 30 * time.Second}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.life.Err() != nil {
+		_ = made.Close() // nothing was sent on it yet
+		return nil, errClosed
+	}
+	held := &heldConn{Conn: made, wire: w}
+	w.conns[held] = struct{}{}
+	return held, nil
+}
+
+// cut closes every TCP connection.
+func (w *wire) cut() {
+	w.base.CloseIdleConnections()
+	w.mu.Lock()
+	open := make([]net.Conn, 0, len(w.conns))
+	for held := range w.conns {
+		open = append(open, held)
+	}
+	w.mu.Unlock()
+	for _, held := range open {
+		_ = held.Close() // whatever error: it is gone
+	}
+}
+
+type heldConn struct {
+	net.Conn
+	wire *wire
+}
+
+// Close forgets the connection and closes it.
+func (c *heldConn) Close() error {
+	c.wire.mu.Lock()
+	delete(c.wire.conns, c)
+	c.wire.mu.Unlock()
+	return c.Conn.Close()
+}
+
+type boundedBody struct {
+	io.ReadCloser
+	late    *time.Timer
+	cancel  context.CancelCauseFunc
+	because func(error) error
+}
+
+// Read names our reason when we ended the response.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = b.because(err)
+	}
+	return n, err
+}
+
+// Close ends the request.
+func (b *boundedBody) Close() error {
+	b.late.Stop()
+	err := b.ReadCloser.Close()
+	b.cancel(nil)
+	return err
+}
