@@ -1,0 +1,97 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
+)
+
+// queueLabel names a job's LocalQueue; Kueue's API packages do not export it.
+const queueLabel = "kueue.x-k8s.io/queue-name"
+
+// ManagedBy sets the managedBy field of new jobs whose queue leads to a check of
+// ours. Like Kueue it goes by the queue alone: on a worker that is itself a
+// manager, a copy may be dispatched further. Calling it again, as the API server
+// does when another webhook changes the job, changes nothing more.
+type ManagedBy struct {
+	Kind   *kinds.Kind
+	Reader client.Reader
+}
+
+var _ admission.Handler = (*ManagedBy)(nil)
+
+// Handle implements admission.Handler. A job that cannot be read is refused with
+// 400; a failing lookup refuses it with 500, because a job that slips through
+// would run on the manager. Whatever else is wrong with a job is for the API
+// server's validation to say.
+func (m *ManagedBy) Handle(ctx context.Context, req admission.Request) admission.Response {
+	if req.Operation != admissionv1.Create || req.SubResource != "" {
+		return admission.Allowed("")
+	}
+	job := &unstructured.Unstructured{}
+	if err := job.UnmarshalJSON(req.Object.Raw); err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("the %s cannot be read as JSON: %w", m.Kind.Name(), err))
+	}
+	queue := job.GetLabels()[queueLabel]
+	patch, free := fill(job.Object, m.Kind.ManagedBy, builtin[m.Kind.Name()])
+	if queue == "" || !free {
+		return admission.Allowed("")
+	}
+	ours, err := leadsToUs(ctx, m.Reader, client.ObjectKey{Namespace: req.Namespace, Name: queue})
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "Refusing a job because its queue could not be looked up", "queue", queue)
+		return admission.Errored(http.StatusInternalServerError,
+			fmt.Errorf("whether this %s is to run on a worker is unknown, so Ferry refuses it; try again: %w", m.Kind.Name(), err))
+	}
+	if !ours {
+		return admission.Allowed("")
+	}
+	return admission.Patched("", patch)
+}
+
+// fill returns the one change that puts Ferry's name into the field at path, with
+// the parents that it lacks; false if the field is taken, or cannot exist.
+func fill(object map[string]any, path kinds.Path, builtin string) (jsonpatch.Operation, bool) {
+	for i, field := range path {
+		value, last := object[field], i == len(path)-1
+		if value == nil || last && builtin != "" && value == builtin {
+			return jsonpatch.NewOperation("add", pointer(path[:i+1]), nested(path[i+1:])), true
+		}
+		child, isObject := value.(map[string]any)
+		if !isObject {
+			break
+		}
+		object = child
+	}
+	return jsonpatch.Operation{}, false
+}
+
+// nested is Ferry's name inside objects with these fields, the outermost first.
+func nested(fields kinds.Path) any {
+	if len(fields) == 0 {
+		return kueue.MultiKueueControllerName
+	}
+	return map[string]any{fields[0]: nested(fields[1:])}
+}
+
+var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
+
+// pointer writes a path as a JSON pointer (RFC 6901).
+func pointer(path kinds.Path) string {
+	var s strings.Builder
+	for _, field := range path {
+		s.WriteString("/" + pointerEscaper.Replace(field))
+	}
+	return s.String()
+}

@@ -1,0 +1,37 @@
+// Package webhook keeps jobs that go to workers from running on the manager, from the moment they are created.
+package webhook
+
+import (
+	"net/http"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"ferry.dev/ferry/internal/kinds"
+)
+
+// Server is what Register needs of controller-runtime's webhook.Server.
+type Server interface {
+	Register(path string, hook http.Handler)
+}
+
+// Register serves one mutating webhook for each kind of the table that has a
+// managedBy field, at Path of that kind. The reader, normally the manager's
+// cache, must know LocalQueues, ClusterQueues and AdmissionChecks. Every kind may
+// be registered only once per server: the server panics on a second time.
+//
+// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=localqueues;clusterqueues;admissionchecks,verbs=get;list;watch
+func Register(server Server, table *kinds.Table, reader client.Reader) {
+	for _, kind := range table.Rows() {
+		if len(kind.ManagedBy) > 0 {
+			server.Register(Path(kind.GVK), &admission.Webhook{Handler: &ManagedBy{Kind: kind, Reader: reader}})
+		}
+	}
+}
+
+// Path is where the webhook of a kind is served, as in "/mutate-batch-v1-job".
+func Path(gvk schema.GroupVersionKind) string {
+	return "/mutate-" + strings.ReplaceAll(gvk.Group, ".", "-") + "-" + gvk.Version + "-" + strings.ToLower(gvk.Kind)
+}

@@ -1,0 +1,57 @@
+package webhook_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/webhook"
+)
+
+type server struct{ http.ServeMux }
+
+func (s *server) Register(path string, hook http.Handler) { s.Handle(path, hook) }
+
+func TestPath(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(webhook.Path(job().GVK)).To(Equal("/mutate-batch-v1-job"))
+	g.Expect(webhook.Path(schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"})).
+		To(Equal("/mutate-jobset-x-k8s-io-v1alpha2-jobset"))
+}
+
+// TestRegister goes through HTTP, as the API server does.
+func TestRegister(t *testing.T) {
+	s := &server{}
+	webhook.Register(s, kinds.NewTable(kinds.Frameworks()), newReader(t, interceptor.Funcs{}))
+	for _, kind := range kinds.All() {
+		g := NewWithT(t)
+		request := create(object("dispatched", "")).AdmissionRequest
+		body, err := json.Marshal(admissionv1.AdmissionReview{
+			TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &request,
+		})
+		g.Expect(err).NotTo(HaveOccurred())
+		post := httptest.NewRequest(http.MethodPost, webhook.Path(kind.GVK), bytes.NewReader(body))
+		post.Header.Set("Content-Type", "application/json")
+		answer := httptest.NewRecorder()
+		s.ServeHTTP(answer, post)
+		if len(kind.ManagedBy) == 0 {
+			g.Expect(answer.Code).To(Equal(http.StatusNotFound), kind.Name())
+			continue
+		}
+		var review admissionv1.AdmissionReview
+		g.Expect(json.Unmarshal(answer.Body.Bytes(), &review)).To(Succeed())
+		g.Expect(review.Response.UID).To(Equal(request.UID))
+		g.Expect(review.Response.Allowed).To(BeTrue())
+		g.Expect(review.Response.PatchType).To(HaveValue(Equal(admissionv1.PatchTypeJSONPatch)))
+		g.Expect(string(review.Response.Patch)).To(ContainSubstring(ours), kind.Name())
+	}
+}
