@@ -48,7 +48,7 @@ func (f *fakeFleet) Unusable(worker, reason, message string) {
 	f.status = fleet.Status{Reach: fleet.Unusable, LostSince: time.Now(), Reason: reason, Message: message}
 }
 
-func (f *fakeFleet) Remove(worker string)        { f.calls = append(f.calls, "remove "+worker) }
+func (f *fakeFleet) Remove(worker string)       { f.calls = append(f.calls, "remove "+worker) }
 func (f *fakeFleet) Status(string) fleet.Status { return f.status }
 
 type fakeFiles map[string]string
