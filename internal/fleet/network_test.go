@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"runtime"
 	"strings"
@@ -59,6 +58,12 @@ func (s *seen) allChanges() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string{}, s.changes...)
+}
+
+func (s *seen) allStates() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.states...)
 }
 
 func (s *seen) forget() {
@@ -191,12 +196,12 @@ func TestMissingKindAppears(t *testing.T) {
 	var notServed *NotServedError
 	g.Expect(errors.As(conn.Reader().Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "x"}, jobSet), &notServed)).To(BeTrue())
 
-	before := len(told.states)
+	before := len(told.allStates())
 	api.serve(jobSetKind.GroupVersion().WithResource("jobsets"), "JobSet")
 	api.put("jobsets", "jobset.x-k8s.io/v1alpha2", "JobSet", "x", "me")
 	g.Eventually(func() bool { ok, _ := conn.Serves(jobSetKind); return ok }, patience).Should(BeTrue())
 	g.Expect(conn.Reader().Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "x"}, jobSet)).To(Succeed())
-	g.Eventually(func() int { told.mu.Lock(); defer told.mu.Unlock(); return len(told.states) }, patience).Should(BeNumerically(">", before))
+	g.Eventually(func() int { return len(told.allStates()) }, patience).Should(BeNumerically(">", before))
 }
 
 func TestForbiddenKindDegradesAlone(t *testing.T) {
@@ -284,113 +289,6 @@ func TestMissingKueueIsNamed(t *testing.T) {
 	f, _ := startFleet(t, func(*Options) {})
 	f.Set("w1", api.config("good"), "1")
 	g.Eventually(func() string { return f.Status("w1").Message }, patience).Should(ContainSubstring("install Kueue"))
-}
-
-func TestRotatedCredentials(t *testing.T) {
-	g := NewWithT(t)
-	api := newAPIServer(t)
-	f, _ := startFleet(t, func(*Options) {})
-	f.Set("w1", api.config("good"), "1")
-	mustConn(g, f, "w1")
-	api.setToken("better")
-	g.Eventually(reach(f, "w1"), patience).Should(Equal(Lost))
-	since := f.Status("w1").LostSince
-	g.Expect(since).NotTo(BeZero())
-	g.Expect(f.Status("w1").Message).To(ContainSubstring("401 Unauthorized"))
-	f.Unusable("w1", "BadKubeConfig", "gone")
-	g.Expect(f.Status("w1")).To(Equal(Status{Reach: Unusable, LostSince: since, Reason: "BadKubeConfig", Message: "gone"}))
-	f.Set("w1", api.config("better"), "2")
-	mustConn(g, f, "w1")
-	g.Expect(f.Status("w1").LostSince).To(BeZero())
-}
-
-func TestLossAndReturn(t *testing.T) {
-	g := NewWithT(t)
-	api := newAPIServer(t)
-	api.put("jobs", "batch/v1", "Job", "ours", "me")
-	f, _ := startFleet(t, func(*Options) {})
-	f.Set("w1", api.config("good"), "1")
-	old := mustConn(g, f, "w1")
-	g.Eventually(jobNames(old.Reader()), patience).Should(Equal([]string{"ours"}))
-
-	api.fail("*", drop)
-	g.Eventually(reach(f, "w1"), patience).Should(Equal(Lost))
-	g.Eventually(jobNames(old.Reader()), patience).Should(Equal([]string{errClosed.Error()}), "a lost connection is not read")
-	g.Expect(gauge(g, "ferry_worker_connection_losses_total", "w1")).To(HaveValue(Equal(1.0)))
-	api.remove("jobs", "ours")
-	api.put("jobs", "batch/v1", "Job", "other", "me")
-	api.fail("*", nil)
-	fresh := mustConn(g, f, "w1")
-	g.Eventually(jobNames(fresh.Reader()), patience).Should(Equal([]string{"other"}))
-	g.Expect(jobNames(old.Reader())()).To(Equal([]string{errClosed.Error()}))
-}
-
-func TestHangingListsAfterConnectAreALoss(t *testing.T) {
-	g := NewWithT(t)
-	api := newAPIServer(t)
-	f, _ := startFleet(t, func(o *Options) { o.RequestTimeout, o.ProbeTimeout = time.Second, time.Second })
-	f.Set("w1", api.config("good"), "1")
-	mustConn(g, f, "w1")
-	for _, verb := range []string{"probe", "list", "watch"} {
-		api.fail(verb+" workloads", hang)
-	}
-	g.Eventually(reach(f, "w1"), patience).Should(Equal(Lost), "although /readyz is fine")
-}
-
-func TestIdleWatchesThatEndAreNoLoss(t *testing.T) {
-	g := NewWithT(t)
-	api := newAPIServer(t)
-	f, told := startFleet(t, func(*Options) {})
-	f.Set("w1", api.config("good"), "1")
-	conn := mustConn(g, f, "w1")
-	api.fail("nothing", nil) // ends every watch
-	api.put("jobs", "batch/v1", "Job", "late", "me")
-	g.Eventually(jobNames(conn.Reader()), patience).Should(Equal([]string{"late"}))
-	told.mu.Lock()
-	defer told.mu.Unlock()
-	g.Expect(told.states).NotTo(ContainElement("w1 Lost"))
-}
-
-func TestWritesAreBounded(t *testing.T) {
-	g := NewWithT(t)
-	api := newAPIServer(t)
-	f, _ := startFleet(t, func(o *Options) { o.RequestTimeout = 500 * time.Millisecond })
-	f.Set("w1", api.config("good"), "1")
-	conn := mustConn(g, f, "w1")
-	job := &unstructured.Unstructured{}
-	job.SetGroupVersionKind(jobKind)
-	job.SetNamespace("ns")
-	job.SetName("x")
-	g.Expect(conn.Client().Create(t.Context(), job.DeepCopy())).To(Succeed())
-	api.fail("write jobs", hang)
-	g.Expect(conn.Client().Create(t.Context(), job.DeepCopy())).To(MatchError(context.DeadlineExceeded))
-	api.fail("write jobs", func(a *apiServer, w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Retry-After", "3600")
-		answer(http.StatusTooManyRequests, "TooManyRequests", "later")(a, w, r)
-	})
-	g.Expect(conn.Client().Create(t.Context(), job.DeepCopy())).To(HaveOccurred(), "the server's wish to wait is not followed for ever")
-	api.fail("write jobs", hang)
-	failed := make(chan error, 1)
-	go func() { failed <- conn.Client().Create(context.Background(), job.DeepCopy()) }()
-	f.Remove("w1")
-	g.Eventually(failed, patience).Should(Receive(HaveOccurred()))
-	g.Eventually(func() error { return conn.Client().Create(t.Context(), job.DeepCopy()) }, patience).Should(MatchError(errClosed))
-}
-
-func TestRemoveEndsEverything(t *testing.T) {
-	g := NewWithT(t)
-	g.Eventually(leftovers, patience).Should(BeEmpty())
-	api := newAPIServer(t)
-	f, told := startFleet(t, func(*Options) {})
-	f.Set("w1", api.config("good"), "1")
-	mustConn(g, f, "w1")
-	g.Expect(leftovers()).NotTo(BeEmpty())
-	f.Remove("w1")
-	g.Expect(f.Status("w1")).To(Equal(Status{Reach: Unknown}))
-	g.Expect(f.Workers()).To(BeEmpty())
-	g.Eventually(leftovers, patience).Should(BeEmpty())
-	g.Eventually(func() *float64 { return gauge(g, "ferry_worker_connected", "w1") }, patience).Should(BeNil())
-	g.Expect(told.states).To(HaveExactElements(ContainSubstring("Connecting"), ContainSubstring("Connected"), Equal("w1 ")))
 }
 
 // gauge reads a series of a worker from the registry; nil if there is none.

@@ -30,74 +30,79 @@ func history(events ...event) (state, []effect) {
 func set(fingerprint string) event { return event{kind: eventSet, fingerprint: fingerprint} }
 func on(kind eventKind) event      { return event{kind: kind, message: "because"} }
 
+func at(seconds int) time.Time { return epoch.Add(time.Duration(seconds) * time.Second) }
+
+var never = time.Time{}
+
+// lives are short histories of a connection, and how it stands after the last event.
+var lives = map[string]struct {
+	events  []event
+	reach   Reach
+	since   time.Time
+	effects []effectKind
+}{
+	"heard of": {nil, Connecting, epoch, nil},
+	"credentials come": {
+		[]event{set("a")}, Connecting, epoch, []effectKind{effectConnect, effectNotify}},
+	"connected": {
+		[]event{set("a"), on(eventSynced)}, Connected, never, []effectKind{effectWake, effectNotify}},
+	"the same credentials again": {
+		[]event{set("a"), on(eventSynced), set("a")}, Connected, never, nil},
+	"new credentials reconnect, and the loss begins": {
+		[]event{set("a"), on(eventSynced), set("b")}, Connecting, at(3),
+		[]effectKind{effectClose, effectLoss, effectConnect, effectNotify}},
+	"an attempt fails": {
+		[]event{set("a"), on(eventConnectFailed)}, Lost, epoch, []effectKind{effectClose, effectWake, effectNotify}},
+	"the next attempt stays Lost for others": {
+		[]event{set("a"), on(eventConnectFailed), on(eventWake)}, Lost, epoch, []effectKind{effectConnect}},
+	"new credentials do not move the loss": {
+		[]event{set("a"), on(eventConnectFailed), set("b"), on(eventConnectFailed)}, Lost, epoch,
+		[]effectKind{effectClose, effectWake, effectNotify}},
+	"one failed probe": {
+		[]event{set("a"), on(eventSynced), on(eventProbeFailed)}, Suspect, never, []effectKind{effectWake, effectNotify}},
+	"two failed probes": {
+		[]event{set("a"), on(eventSynced), on(eventProbeFailed), on(eventProbeFailed)}, Suspect, never, []effectKind{effectWake}},
+	"three failed probes: lost since the first": {
+		[]event{set("a"), on(eventSynced), on(eventProbeFailed), on(eventProbeFailed), on(eventProbeFailed)}, Lost, at(3),
+		[]effectKind{effectClose, effectLoss, effectWake, effectNotify}},
+	"a good probe clears the suspicion": {
+		[]event{set("a"), on(eventSynced), on(eventProbeFailed), on(eventProbeOK)}, Connected, never,
+		[]effectKind{effectWake, effectNotify}},
+	"refused: lost at once": {
+		[]event{set("a"), on(eventSynced), {kind: eventProbeFailed, fatal: true}}, Lost, at(3),
+		[]effectKind{effectClose, effectLoss, effectWake, effectNotify}},
+	"broken: lost at once": {
+		[]event{set("a"), on(eventSynced), on(eventBroken)}, Lost, at(3),
+		[]effectKind{effectClose, effectLoss, effectWake, effectNotify}},
+	"trouble asks for a probe": {
+		[]event{set("a"), on(eventSynced), on(eventTrouble)}, Connected, never, []effectKind{effectProbe}},
+	"trouble during a probe: its answer does not count": {
+		[]event{set("a"), on(eventSynced), on(eventWake), on(eventTrouble), on(eventProbeOK)}, Connected, never,
+		[]effectKind{effectProbe}},
+	"trouble settled": {
+		[]event{set("a"), on(eventSynced), on(eventTrouble), {kind: eventProbeOK, deep: true}}, Connected, never,
+		[]effectKind{effectWake}},
+	"unusable while connected": {
+		[]event{set("a"), on(eventSynced), on(eventUnusable)}, Unusable, at(3),
+		[]effectKind{effectClose, effectLoss, effectNotify}},
+	"unusable keeps the loss": {
+		[]event{set("a"), on(eventConnectFailed), on(eventUnusable)}, Unusable, epoch, []effectKind{effectNotify}},
+	"unusable again is no news": {
+		[]event{on(eventUnusable), on(eventUnusable)}, Unusable, epoch, nil},
+	"the same credentials after they were unusable": {
+		[]event{set("a"), on(eventUnusable), set("a")}, Connecting, epoch, []effectKind{effectConnect, effectNotify}},
+	"an attempt that was given up cannot connect": {
+		[]event{set("a"), on(eventUnusable), on(eventSynced)}, Unusable, epoch, nil},
+	"an answer of an earlier session": {
+		[]event{set("a"), set("b"), {kind: eventSynced, session: 1}}, Connecting, epoch, nil},
+	"removed": {
+		[]event{set("a"), on(eventSynced), on(eventRemove)}, Unknown, never, []effectKind{effectClose, effectNotify}},
+	"removed for good": {
+		[]event{on(eventRemove), set("a")}, Unknown, never, nil},
+}
+
 func TestNext(t *testing.T) {
-	at := func(seconds int) time.Time { return epoch.Add(time.Duration(seconds) * time.Second) }
-	never := time.Time{}
-	for name, test := range map[string]struct {
-		events  []event
-		reach   Reach
-		since   time.Time
-		effects []effectKind
-	}{
-		"heard of": {nil, Connecting, epoch, nil},
-		"credentials come": {
-			[]event{set("a")}, Connecting, epoch, []effectKind{effectConnect, effectNotify}},
-		"connected": {
-			[]event{set("a"), on(eventSynced)}, Connected, never, []effectKind{effectWake, effectNotify}},
-		"the same credentials again": {
-			[]event{set("a"), on(eventSynced), set("a")}, Connected, never, nil},
-		"new credentials reconnect, and the loss begins": {
-			[]event{set("a"), on(eventSynced), set("b")}, Connecting, at(3),
-			[]effectKind{effectClose, effectLoss, effectConnect, effectNotify}},
-		"an attempt fails": {
-			[]event{set("a"), on(eventConnectFailed)}, Lost, epoch, []effectKind{effectClose, effectWake, effectNotify}},
-		"the next attempt stays Lost for others": {
-			[]event{set("a"), on(eventConnectFailed), on(eventWake)}, Lost, epoch, []effectKind{effectConnect}},
-		"new credentials do not move the loss": {
-			[]event{set("a"), on(eventConnectFailed), set("b"), on(eventConnectFailed)}, Lost, epoch,
-			[]effectKind{effectClose, effectWake, effectNotify}},
-		"one failed probe": {
-			[]event{set("a"), on(eventSynced), on(eventProbeFailed)}, Suspect, never, []effectKind{effectWake, effectNotify}},
-		"two failed probes": {
-			[]event{set("a"), on(eventSynced), on(eventProbeFailed), on(eventProbeFailed)}, Suspect, never, []effectKind{effectWake}},
-		"three failed probes: lost since the first": {
-			[]event{set("a"), on(eventSynced), on(eventProbeFailed), on(eventProbeFailed), on(eventProbeFailed)}, Lost, at(3),
-			[]effectKind{effectClose, effectLoss, effectWake, effectNotify}},
-		"a good probe clears the suspicion": {
-			[]event{set("a"), on(eventSynced), on(eventProbeFailed), on(eventProbeOK)}, Connected, never,
-			[]effectKind{effectWake, effectNotify}},
-		"refused: lost at once": {
-			[]event{set("a"), on(eventSynced), {kind: eventProbeFailed, fatal: true}}, Lost, at(3),
-			[]effectKind{effectClose, effectLoss, effectWake, effectNotify}},
-		"broken: lost at once": {
-			[]event{set("a"), on(eventSynced), on(eventBroken)}, Lost, at(3),
-			[]effectKind{effectClose, effectLoss, effectWake, effectNotify}},
-		"trouble asks for a probe": {
-			[]event{set("a"), on(eventSynced), on(eventTrouble)}, Connected, never, []effectKind{effectProbe}},
-		"trouble during a probe: its answer does not count": {
-			[]event{set("a"), on(eventSynced), on(eventWake), on(eventTrouble), on(eventProbeOK)}, Connected, never,
-			[]effectKind{effectProbe}},
-		"trouble settled": {
-			[]event{set("a"), on(eventSynced), on(eventTrouble), {kind: eventProbeOK, deep: true}}, Connected, never,
-			[]effectKind{effectWake}},
-		"unusable while connected": {
-			[]event{set("a"), on(eventSynced), on(eventUnusable)}, Unusable, at(3),
-			[]effectKind{effectClose, effectLoss, effectNotify}},
-		"unusable keeps the loss": {
-			[]event{set("a"), on(eventConnectFailed), on(eventUnusable)}, Unusable, epoch, []effectKind{effectNotify}},
-		"unusable again is no news": {
-			[]event{on(eventUnusable), on(eventUnusable)}, Unusable, epoch, nil},
-		"the same credentials after they were unusable": {
-			[]event{set("a"), on(eventUnusable), set("a")}, Connecting, epoch, []effectKind{effectConnect, effectNotify}},
-		"an attempt that was given up cannot connect": {
-			[]event{set("a"), on(eventUnusable), on(eventSynced)}, Unusable, epoch, nil},
-		"an answer of an earlier session": {
-			[]event{set("a"), set("b"), {kind: eventSynced, session: 1}}, Connecting, epoch, nil},
-		"removed": {
-			[]event{set("a"), on(eventSynced), on(eventRemove)}, Unknown, never, []effectKind{effectClose, effectNotify}},
-		"removed for good": {
-			[]event{on(eventRemove), set("a")}, Unknown, never, nil},
-	} {
+	for name, test := range lives {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			s, effects := history(test.events...)
