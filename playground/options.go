@@ -42,7 +42,7 @@ type Options struct {
 	// Keep leaves the state folder, with logs and audit logs, after Stop and after a failed Start.
 	Keep bool
 	// Progress gets a line for each step of the start. nil keeps quiet.
-	Progress io.Writer
+	Progress io.Writer `json:"-"`
 }
 
 // Binaries, sources and single playgrounds share a folder; these names are not for playgrounds.

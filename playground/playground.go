@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +19,9 @@ import (
 )
 
 const managerName = "manager"
+
+// DaemonFiles is how the files of a daemon begin; they are in the state folder before the playground starts.
+const DaemonFiles = "daemon."
 
 // Playground is a running fleet. Its processes die with the process that started it.
 type Playground struct {
@@ -78,11 +82,20 @@ func (p *Playground) claimState() error {
 	if err != nil {
 		return err
 	}
-	if err := RemoveState(p.Dir()); err != nil {
-		return err
-	}
 	if err := os.MkdirAll(p.Dir(), 0o755); err != nil {
 		return fmt.Errorf("make the state folder: %w", err)
+	}
+	rest, err := os.ReadDir(p.Dir())
+	if err != nil {
+		return fmt.Errorf("read the state folder: %w", err)
+	}
+	for _, entry := range rest {
+		if strings.HasPrefix(entry.Name(), DaemonFiles) {
+			continue
+		}
+		if err := RemoveState(filepath.Join(p.Dir(), entry.Name())); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -225,4 +238,16 @@ func RemoveState(dir string) error {
 		return fmt.Errorf("remove the state folder: %w", err)
 	}
 	return nil
+}
+
+// StateDir is the state folder of the named playground in the repository around the current folder.
+func StateDir(name string) (string, error) {
+	if err := CheckName(name); err != nil {
+		return "", err
+	}
+	root, err := build.FindRoot(".")
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join((&build.Builder{Root: root}).Home(), name), nil
 }

@@ -29,7 +29,7 @@ type QueueOptions struct {
 	PerWorker map[string]Quota // exceptions by worker name
 	Workers   []string         // which workers the config names, in this order; default all
 	// Edit, if set, may change a ClusterQueue before it is made (preemption, cohort, …).
-	Edit func(cluster string, q *kueue.ClusterQueue)
+	Edit func(cluster string, q *kueue.ClusterQueue) `json:"-"`
 }
 
 func (o QueueOptions) withDefaults(p *Playground) QueueOptions {

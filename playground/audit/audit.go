@@ -3,11 +3,14 @@ package audit
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -125,4 +128,12 @@ func (e *event) request() (Request, error) {
 		Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource,
 		Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name, Code: e.ResponseStatus.Code,
 	}, nil
+}
+
+// Keys are what was counted, sorted by user, resource, subresource and verb.
+func (c Counts) Keys() []Key {
+	return slices.SortedFunc(maps.Keys(c), func(a, b Key) int {
+		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Resource, b.Resource),
+			cmp.Compare(a.Subresource, b.Subresource), cmp.Compare(a.Verb, b.Verb))
+	})
 }
