@@ -27,17 +27,20 @@ type FerryAddresses struct {
 	WebhookCertDir string // has tls.crt and tls.key
 	HealthAddress  string // host:port
 	MetricsAddress string // host:port
+	KubeconfigDir  string // a folder for kubeconfigs of MultiKueueClusters with locationType Path
 	Frameworks     []string
 }
 
-// DefaultFerryConfig is a Kueue Configuration, which Ferry reads too.
-const DefaultFerryConfig = `apiVersion: config.kueue.x-k8s.io/v1beta2
+// DefaultFerryConfig lets Ferry run beside the clusters. It ends within the section workers: a caller may append more of
+// that section, indented, and then further sections.
+const DefaultFerryConfig = `apiVersion: config.ferry.dev/v1alpha1
 kind: Configuration
 namespace: {{.Namespace}}
 health:
   healthProbeBindAddress: {{.HealthAddress}}
 metrics:
   bindAddress: {{.MetricsAddress}}
+  secureServing: false
 webhook:
   host: {{.WebhookHost}}
   port: {{.WebhookPort}}
@@ -45,7 +48,12 @@ webhook:
 integrations:
   frameworks:{{range .Frameworks}}
   - {{.}}{{end}}
+workers:
+  kubeConfigPathPrefix: {{.KubeconfigDir}}
 `
+
+// Ferry tells the addresses of Ferry; empty when it does not run here.
+func (p *Playground) Ferry() FerryAddresses { return p.ferry }
 
 // FerryMetrics is the URL of Ferry's metrics, "" when Ferry does not run here.
 func (p *Playground) FerryMetrics() string {
@@ -68,7 +76,7 @@ func (p *Playground) startFerry(ctx context.Context) error {
 	ferry, err := p.run(process.Spec{
 		Name: ferryComponent,
 		Path: p.binaries["ferry"],
-		Args: []string{"--kubeconfig", kubeconfig, "--config", config},
+		Args: append([]string{"--kubeconfig", kubeconfig, "--config", config}, p.options.FerryArgs...),
 		Dir:  p.ferryFile("run"),
 		Log:  p.ferryFile("ferry.log"),
 	})
@@ -104,7 +112,11 @@ func (p *Playground) prepareFerry() (config string, ca *pki.CA, err error) {
 		WebhookCertDir: p.ferryFile("certs"),
 		HealthAddress:  fmt.Sprintf("127.0.0.1:%d", numbers[1]),
 		MetricsAddress: fmt.Sprintf("127.0.0.1:%d", numbers[2]),
+		KubeconfigDir:  p.ferryFile("kubeconfigs"),
 		Frameworks:     p.options.Frameworks,
+	}
+	if err := os.MkdirAll(p.ferry.KubeconfigDir, 0o755); err != nil {
+		return "", nil, err
 	}
 	if ca, err = pki.NewCA("ferry"); err != nil {
 		return "", nil, err

@@ -140,7 +140,10 @@ func (c *Cluster) ensureNamespace(ctx context.Context, name string) error {
 // kueueConfig writes the Configuration: the stock one, with addresses on loopback and without what needs a cluster
 // around it (leader election, certificate rotation, the visibility API).
 func (c *Cluster) kueueConfig() (string, error) {
-	multiKueue := c.IsManager() && c.p.options.StockMultiKueue
+	gates := map[string]any{"VisibilityOnDemand": false}
+	if c.IsManager() && !c.p.options.StockMultiKueue {
+		gates["MultiKueue"] = false
+	}
 	config := map[string]any{
 		"apiVersion": "config.kueue.x-k8s.io/v1beta2",
 		"kind":       "Configuration",
@@ -158,7 +161,7 @@ func (c *Cluster) kueueConfig() (string, error) {
 		"clientConnection":       map[string]any{"qps": 300, "burst": 500},
 		"internalCertManagement": map[string]any{"enable": false},
 		"integrations":           map[string]any{"frameworks": c.p.options.Frameworks},
-		"featureGates":           map[string]any{"VisibilityOnDemand": false, "MultiKueue": multiKueue || !c.IsManager()},
+		"featureGates":           gates,
 	}
 	data, err := yaml.Marshal(config)
 	if err != nil {

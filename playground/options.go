@@ -32,6 +32,8 @@ type Options struct {
 	Ferry bool
 	// FerryConfig is Ferry's config file as a text/template over FerryAddresses. Default DefaultFerryConfig.
 	FerryConfig string
+	// FerryArgs are further flags for Ferry.
+	FerryArgs []string
 	// StockMultiKueue leaves MultiKueue on in the manager's Kueue, with credentials for the workers in its
 	// namespace. It excludes Ferry.
 	StockMultiKueue bool

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"ferry.dev/ferry/playground"
@@ -112,8 +114,11 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte) (*htt
 		return nil, fmt.Errorf("ask the daemon: %w", err)
 	}
 	response, err := c.http.Do(request)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, fmt.Errorf("playground %q does not run; start it with `up`", c.name)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("playground %q does not run, or does not answer: %w", c.name, err)
+		return nil, fmt.Errorf("playground %q does not answer: %w", c.name, err)
 	}
 	if response.StatusCode < 300 {
 		return response, nil
