@@ -54,13 +54,7 @@ func Start(ctx context.Context, o Options) (*Playground, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Playground{
-		options: o,
-		builder: &build.Builder{Root: root, Progress: o.Progress},
-		ports:   &reserve.Set{},
-		began:   time.Now(),
-		links:   map[string]*proxy.Proxy{},
-	}
+	p := newPlayground(root, o)
 	if err := p.claimState(); err != nil {
 		return nil, err
 	}
@@ -68,6 +62,16 @@ func Start(ctx context.Context, o Options) (*Playground, error) {
 		return nil, errors.Join(err, p.Stop())
 	}
 	return p, nil
+}
+
+func newPlayground(root string, o Options) *Playground {
+	return &Playground{
+		options: o,
+		builder: &build.Builder{Root: root, Progress: o.Progress},
+		ports:   &reserve.Set{},
+		began:   time.Now(),
+		links:   map[string]*proxy.Proxy{},
+	}
 }
 
 // LockName is what the owner of a playground holds in package reserve while it lives.

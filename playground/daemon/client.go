@@ -31,8 +31,12 @@ func New(name string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return clientFor(name, dir), nil
+}
+
+func clientFor(name, dir string) *Client {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, dir) }}
-	return &Client{name: name, dir: dir, http: &http.Client{Transport: transport}}, nil
+	return &Client{name: name, dir: dir, http: &http.Client{Transport: transport}}
 }
 
 // Dir is the playground's state folder.
