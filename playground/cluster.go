@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -64,6 +65,9 @@ func (c *Cluster) file(parts ...string) string {
 	return filepath.Join(append([]string{c.dir}, parts...)...)
 }
 
+// grace is short: an API server with open watches would take a minute to end, and nothing gets lost.
+const grace = 3 * time.Second
+
 // run starts one of the cluster's components.
 func (c *Cluster) run(name string, args ...string) (*process.Process, error) {
 	return c.p.run(process.Spec{
@@ -72,6 +76,8 @@ func (c *Cluster) run(name string, args ...string) (*process.Process, error) {
 		Args: args,
 		Dir:  c.file("run", name),
 		Log:  c.file("logs", name+".log"),
+
+		Grace: grace,
 	})
 }
 
@@ -125,4 +131,13 @@ func (c *Cluster) makeClient() error {
 		return fmt.Errorf("make a client: %w", err)
 	}
 	return nil
+}
+
+// AwaitReady returns once the API server and Kueue's webhooks answer again, e.g. after a component was restarted.
+func (c *Cluster) AwaitReady(ctx context.Context) error {
+	if err := await(ctx, c.apiserver.Name(), answers(c.Server()+"/readyz"), c.apiserver); err != nil {
+		return err
+	}
+	kueue := c.Component("kueue")
+	return await(ctx, kueue.Name()+"'s webhooks", c.kueueWebhooksAnswer, kueue, c.apiserver)
 }

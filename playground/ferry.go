@@ -83,7 +83,7 @@ func (p *Playground) startFerry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := await(ctx, ferry.Name(), answers("http://"+p.ferry.HealthAddress+"/readyz"), ferry, p.manager.apiserver); err != nil {
+	if err := p.awaitFerry(ctx, ferry); err != nil {
 		return err
 	}
 	if err := p.installFerryWebhooks(ctx, ca); err != nil {
@@ -91,6 +91,19 @@ func (p *Playground) startFerry(ctx context.Context) error {
 	}
 	p.say("ferry is ready")
 	return nil
+}
+
+// AwaitFerry returns once Ferry says that it is ready, e.g. after a restart.
+func (p *Playground) AwaitFerry(ctx context.Context) error {
+	ferry := p.Component(ferryComponent)
+	if ferry == nil {
+		return errors.New("this playground has no Ferry: set Options.Ferry")
+	}
+	return p.awaitFerry(ctx, ferry)
+}
+
+func (p *Playground) awaitFerry(ctx context.Context, ferry *process.Process) error {
+	return await(ctx, ferry.Name(), answers("http://"+p.ferry.HealthAddress+"/readyz"), ferry, p.manager.apiserver)
 }
 
 func (p *Playground) ferryFile(parts ...string) string {

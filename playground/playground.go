@@ -4,6 +4,8 @@ package playground
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -74,8 +76,11 @@ func newPlayground(root string, o Options) *Playground {
 	}
 }
 
-// LockName is what the owner of a playground holds in package reserve while it lives.
-func LockName(dir string) string { return "state" + dir }
+// LockName is what the owner of a playground holds in package reserve while it lives. Names there are short; a path may not be.
+func LockName(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return "state-" + hex.EncodeToString(sum[:16])
+}
 
 // claimState takes the state folder. What is in it without an owner is the rest of a crash.
 func (p *Playground) claimState() error {

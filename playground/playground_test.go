@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -131,7 +132,7 @@ func TestTheWebhooksOfJobsSpareSystemNamespaces(t *testing.T) {
 
 func TestAStateFolderIsClaimedOnce(t *testing.T) {
 	g := NewWithT(t)
-	root := t.TempDir()
+	root := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
 	one, two := newPlayground(root, Options{Name: "x"}), newPlayground(root, Options{Name: "x"})
 	rest := filepath.Join(one.Dir(), "w1", "audit.log")
 	g.Expect(os.MkdirAll(filepath.Dir(rest), 0o755)).To(Succeed())

@@ -71,6 +71,15 @@ func TestFollowersGetAllLinesAndTheOutcome(t *testing.T) {
 	}
 }
 
+func TestAStartEndsWithItsFollower(t *testing.T) {
+	g := NewWithT(t)
+	s, c := serving(t)
+	fmt.Fprintln(s.progress, "early")
+	ctx, die := context.WithCancel(t.Context())
+	g.Expect(c.follow(ctx, func(string) { die() })).To(MatchError(context.Canceled))
+	g.Eventually(s.finished).Should(BeClosed())
+}
+
 func TestWhatNeedsClustersWaitsForTheStart(t *testing.T) {
 	g := NewWithT(t)
 	_, c := serving(t)

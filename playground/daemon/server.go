@@ -113,12 +113,15 @@ func (s *server) routes() http.Handler {
 
 func (s *server) follow(w http.ResponseWriter, r *http.Request) {
 	out := json.NewEncoder(w)
-	_ = s.progress.follow(r.Context(), func(m message) error {
+	err := s.progress.follow(r.Context(), func(m message) error {
 		if err := out.Encode(m); err != nil {
 			return err
 		}
 		return http.NewResponseController(w).Flush()
 	})
+	if err != nil {
+		s.cancel() // whoever wanted the playground was killed during the start
+	}
 }
 
 func (s *server) status(w http.ResponseWriter, _ *http.Request) {
