@@ -22,6 +22,7 @@ var batchJob = Kind{
 		{"spec", "ttlSecondsAfterFinished"},
 	},
 	project: dropGeneratedLabels,
+	ended:   func(job *unstructured.Unstructured) bool { return jobEnded(jobOf(job).Status) },
 	reflect: reflectJob,
 }
 
