@@ -213,6 +213,9 @@ func (c *Cluster) drop(old client.Object) {
 	c.tell(Event{key, last, nil})
 }
 
+// Version counts the changes.
+func (c *Cluster) Version() int64 { return c.versions }
+
 // Garbage tells whether objects wait for Collect.
 func (c *Cluster) Garbage() bool { return len(c.orphans) > 0 }
 
@@ -223,6 +226,7 @@ func (c *Cluster) Collect() {
 	}
 	owner := c.orphans[0]
 	c.orphans = c.orphans[1:]
+	c.versions++
 	for _, obj := range slices.Concat(c.List("Workload"), c.List("Job")) {
 		if slices.ContainsFunc(obj.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner }) {
 			c.Remove(KeyOf(obj))

@@ -32,11 +32,22 @@ type Model struct {
 	Checks []kueue.AdmissionCheckReference
 	// Capacity is how many Workloads may hold quota at once.
 	Capacity int
+
+	// steps are those of the cluster as of version, which they depend on alone.
+	steps   []Step
+	version int64
 }
 
 // Steps lists everything that could happen next, in a fixed order.
 func (m *Model) Steps() []Step {
-	var steps []Step
+	if v := m.Cluster.Version(); v != m.version || m.steps == nil {
+		m.steps, m.version = m.list(), v
+	}
+	return m.steps
+}
+
+func (m *Model) list() []Step {
+	steps := []Step{}
 	add := func(s Step) {
 		if s.Do != nil {
 			steps = append(steps, s)

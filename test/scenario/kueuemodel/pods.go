@@ -163,8 +163,9 @@ func count(job *unstructured.Unstructured, field string) int64 {
 }
 
 func hasCondition(job *unstructured.Unstructured, t, status string) bool {
-	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
-	for _, c := range conditions {
+	conditions, _, _ := unstructured.NestedFieldNoCopy(job.Object, "status", "conditions")
+	list, _ := conditions.([]any)
+	for _, c := range list {
 		if m, ok := c.(map[string]any); ok && m["type"] == t && m["status"] == status {
 			return true
 		}

@@ -9,8 +9,8 @@ import (
 
 // step is one thing that could happen next.
 type step struct {
-	name string
-	do   func()
+	who, what string
+	do        func()
 	// choice is set for what somebody decides, as against what follows by itself.
 	choice bool
 }
@@ -19,7 +19,7 @@ type step struct {
 func (w *World) steps() []step {
 	steps := append(w.kueueSteps(), w.externalSteps()...)
 	for i := range w.late {
-		steps = append(steps, step{name: "land " + w.late[i].what, do: func() { w.Land(i) }})
+		steps = append(steps, step{who: "network", what: w.late[i].what, do: func() { w.Land(i) }})
 	}
 	if w.ferry == nil {
 		return steps
@@ -36,13 +36,13 @@ func (w *World) steps() []step {
 }
 
 func (w *World) kueueSteps() []step {
-	var steps []step
+	steps := make([]step, 0, 32)
 	for _, s := range w.Kueue.Steps() {
-		steps = append(steps, step{"manager: " + s.Name, s.Do, s.Choice})
+		steps = append(steps, step{"manager", s.Name, s.Do, s.Choice})
 	}
 	for _, name := range w.names {
 		for _, s := range w.workers[name].Kueue.Steps() {
-			steps = append(steps, step{name + ": " + s.Name, s.Do, s.Choice})
+			steps = append(steps, step{name, s.Name, s.Do, s.Choice})
 		}
 	}
 	return steps
@@ -51,7 +51,7 @@ func (w *World) kueueSteps() []step {
 func (w *World) deliveries(from string, n int, deliver func(int)) []step {
 	var steps []step
 	for i := range n {
-		steps = append(steps, step{name: "event from " + from, do: func() { deliver(i) }})
+		steps = append(steps, step{who: from, what: "event", do: func() { deliver(i) }})
 	}
 	return steps
 }
@@ -62,11 +62,11 @@ func (w *World) fleetSteps(worker *Worker) []step {
 	case !slices.Contains(w.configured, name):
 		return nil
 	case worker.link == nil && !worker.Cut:
-		return []step{{name: "connect " + name, do: func() { w.Connect(name) }}}
+		return []step{{who: "fleet", what: "connect " + name, do: func() { w.Connect(name) }}}
 	case worker.link != nil && worker.Cut:
-		return []step{{name: "notice " + name, do: func() { w.Notice(name) }}}
+		return []step{{who: "fleet", what: "notice " + name, do: func() { w.Notice(name) }}}
 	case worker.link != nil && !worker.link.jobs:
-		return []step{{name: "sync " + name, do: func() { w.SyncJobs(name) }}}
+		return []step{{who: "fleet", what: "sync " + name, do: func() { w.SyncJobs(name) }}}
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (f *ferry) steps() []step {
 		q := f.queues[name]
 		for _, ref := range q.ready {
 			if !slices.Contains(f.busy[name], ref) {
-				steps = append(steps, step{name: queueName(name) + " " + ref.Name, do: func() { f.run(name, ref) }})
+				steps = append(steps, step{who: queueName(name), what: ref.Name, do: func() { f.run(name, ref) }})
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func (w *World) StepOnce() bool {
 		return false
 	}
 	s := steps[w.rand.IntN(len(steps))]
-	w.Tracef("%s", s.name)
+	w.Tracef("%s: %s", s.who, s.what)
 	s.do()
 	return true
 }
@@ -111,7 +111,7 @@ func (w *World) Settle(choose bool, patience time.Duration) bool {
 	until := w.Clock.Now().Add(patience)
 	for range 20000 {
 		if s, found := w.first(choose); found {
-			w.Tracef("%s", s.name)
+			w.Tracef("%s: %s", s.who, s.what)
 			s.do()
 			w.check()
 			continue

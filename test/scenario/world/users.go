@@ -140,7 +140,7 @@ func (w *World) externalSteps() []step {
 		if wl == nil || !waits(wl) {
 			continue
 		}
-		steps = append(steps, step{"external dispatcher: nominate for " + name, func() { w.Nominate(name, w.configured) }, true})
+		steps = append(steps, step{"external dispatcher", "nominate for " + name, func() { w.Nominate(name, w.configured) }, true})
 	}
 	return steps
 }
