@@ -60,17 +60,25 @@ func (r Reader) List(_ context.Context, list client.ObjectList, opts ...client.L
 		return err
 	}
 	o := (&client.ListOptions{}).ApplyOptions(opts)
-	want := ""
-	for _, requirement := range o.FieldSelector.Requirements() {
-		if requirement.Field == observe.JobIndex {
-			want = requirement.Value
-		}
-	}
+	want := indexed(o)
 	for _, obj := range r.Cache.Shown("Workload") {
 		wl := obj.(*kueue.Workload)
-		if wl.Namespace == o.Namespace && slices.Contains(r.Index(wl), want) {
+		if want == "" || wl.Namespace == o.Namespace && slices.Contains(r.Index(wl), want) {
 			out.Items = append(out.Items, *wl)
 		}
 	}
 	return nil
+}
+
+// indexed is the job that a list asks for; empty when it asks for all.
+func indexed(o *client.ListOptions) string {
+	if o.FieldSelector == nil {
+		return ""
+	}
+	for _, requirement := range o.FieldSelector.Requirements() {
+		if requirement.Field == observe.JobIndex {
+			return requirement.Value
+		}
+	}
+	return ""
 }

@@ -118,8 +118,8 @@ func (m *Model) stopEvicted(wl *kueue.Workload, job *unstructured.Unstructured) 
 
 // stop suspends a job, and then takes back its start time, in two writes.
 func (m *Model) stop(job *unstructured.Unstructured) Step {
-	if ended, _ := Ended(job); ended {
-		// Kubernetes refuses to take the start time back.
+	if ended, _ := Ended(job); ended || decided(job) {
+		// Kubernetes refuses to end a job without its start time.
 		return Step{}
 	}
 	if !Suspended(job) {

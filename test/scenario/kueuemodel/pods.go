@@ -18,12 +18,12 @@ func (m *Model) jobController(job *unstructured.Unstructured) []Step {
 	switch {
 	case ended || job.GetDeletionTimestamp() != nil:
 		return nil
-	case Suspended(job):
-		return []Step{m.suspendPods(job)}
 	case hasCondition(job, "SuccessCriteriaMet", "True"):
 		return []Step{m.status("complete", job, m.complete)}
 	case hasCondition(job, "FailureTarget", "True"):
 		return []Step{m.status("fail", job, m.fail)}
+	case Suspended(job):
+		return []Step{m.suspendPods(job)}
 	case !started(job):
 		return []Step{m.status("start the pods of", job, m.startPods(job))}
 	}
@@ -144,6 +144,11 @@ func Ended(job *unstructured.Unstructured) (ended, success bool) {
 		return true, true
 	}
 	return hasCondition(job, "Failed", "True"), false
+}
+
+// decided tells that the end of a job is certain, though not yet there.
+func decided(job *unstructured.Unstructured) bool {
+	return hasCondition(job, "SuccessCriteriaMet", "True") || hasCondition(job, "FailureTarget", "True")
 }
 
 // Suspended tells whether a job's spec keeps it from running.

@@ -111,13 +111,19 @@ func (w *World) noteWorker(worker *Worker, e cluster.Event) {
 		return
 	}
 	ended, success := kueuemodel.Ended(job)
-	if ended && !endedAlready(was) && w.holdsClaim(worker.Name, job) && w.isClear(worker.Name, job.GetName()) {
+	if ended && !endedAlready(was) && w.countsAsResult(worker, job) {
 		w.book.results[uid] = result{worker.Name, success}
 	}
 	if running(job) && (was == nil || !running(was)) {
 		w.checkRestart(worker, job)
 		w.checkRunning(uid)
 	}
+}
+
+// countsAsResult: the end of a copy is the job's own, unless somebody on the worker took its Workload away.
+func (w *World) countsAsResult(worker *Worker, job *unstructured.Unstructured) bool {
+	wl := worker.Kueue.WorkloadOf(job)
+	return wl != nil && w.holdsClaim(worker.Name, job) && w.isClear(worker.Name, job.GetName())
 }
 
 func endedAlready(job *unstructured.Unstructured) bool {

@@ -117,8 +117,28 @@ func (f *ferry) sawManager(d cache.Delivery) {
 	case *unstructured.Unstructured:
 		f.sawObject(d, kinds.RefOf(obj))
 	default:
-		for _, ref := range f.refs() {
-			f.enqueue(dispatchQueue, ref)
+		f.everyJob()
+	}
+}
+
+// everyJob decides anew about all jobs that are not finished.
+func (f *ferry) everyJob() {
+	for _, ref := range f.dispatch.Unfinished(context.Background()) {
+		f.enqueue(dispatchQueue, ref)
+	}
+}
+
+// held puts the jobs that a worker holds copies of into its lane.
+func (f *ferry) held(name string) {
+	l := f.world.workers[name].link
+	if l == nil {
+		return
+	}
+	for _, kind := range []string{"Workload", "Job"} {
+		for _, obj := range l.cache.Shown(kind) {
+			if ref, ours := kinds.CopyOf(obj); ours && (kind != "Job" || l.jobs) {
+				f.enqueue(name, ref)
+			}
 		}
 	}
 }
@@ -133,34 +153,15 @@ func (f *ferry) sawObject(d cache.Delivery, ref kinds.Ref) {
 	f.enqueue(dispatchQueue, ref)
 }
 
-// refs are all jobs that the manager's cache knows of.
-func (f *ferry) refs() []kinds.Ref {
-	var refs []kinds.Ref
-	add := func(ref kinds.Ref) {
-		if !slices.Contains(refs, ref) {
-			refs = append(refs, ref)
-		}
-	}
-	for _, obj := range f.cache.Shown("Workload") {
-		add(workloadRef(obj.(*kueue.Workload)))
-	}
-	for _, obj := range f.cache.Shown("Job") {
-		add(kinds.RefOf(obj.(*unstructured.Unstructured)))
-	}
-	return refs
-}
-
 // sawWorker is the wiring of a worker's events.
 func (f *ferry) sawWorker(worker string, d cache.Delivery) {
 	switch d.Stream {
 	case "LocalQueue":
-		for _, ref := range f.refs() {
-			f.enqueue(dispatchQueue, ref)
+		if d.Old == nil || d.New == nil {
+			f.everyJob()
 		}
 	case cache.NamesOf("Job"):
-		ref := RefOf(d.Object().GetName())
-		f.enqueue(worker, ref)
-		f.enqueue(dispatchQueue, ref)
+		f.enqueue(dispatchQueue, RefOf(d.Object().GetName()))
 	default:
 		if ref, ours := kinds.CopyOf(d.Object()); ours {
 			f.observer.Memory.Saw(worker, ref, d.Object())
@@ -219,15 +220,19 @@ func (w *World) decided(ref kinds.Ref, p plan.Plan) {
 	w.Tracef("dispatch %s: %s, manager %v, workers %v", ref.Name, p.Rule, p.Manager, p.Workers)
 }
 
-// Resync puts every job into every queue, as Ferry does from time to time.
+// Resync lets everything be decided anew, as Ferry does from time to time.
 func (w *World) Resync() {
-	for _, ref := range w.ferry.refs() {
-		for _, name := range w.ferry.names {
-			w.ferry.enqueue(name, ref)
-		}
-	}
+	w.ferry.everyJob()
 	for _, name := range w.names {
-		if l := w.workers[name].link; l != nil {
+		w.ferry.held(name)
+	}
+}
+
+// Repeat tells Ferry every object again, as informers do on a resync.
+func (w *World) Repeat() {
+	w.ferry.cache.Replay()
+	for _, name := range w.names {
+		if l := w.workers[name].link; l != nil && !w.workers[name].Cut {
 			l.cache.Replay()
 		}
 	}

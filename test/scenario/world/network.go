@@ -54,10 +54,8 @@ func (w *World) SyncJobs(name string) {
 // connected is the wiring: whatever concerns this worker is decided anew.
 func (w *World) connected(name string) {
 	w.workers[name].link.cache.Replay()
-	for _, ref := range w.ferry.refs() {
-		w.ferry.enqueue(dispatchQueue, ref)
-		w.ferry.enqueue(name, ref)
-	}
+	w.ferry.everyJob()
+	w.ferry.held(name)
 }
 
 // Cut stops all requests and events between Ferry and a worker; Ferry does not know yet.
@@ -76,9 +74,7 @@ func (w *World) Notice(name string) {
 	w.disconnect(worker)
 	worker.lostSince = w.Clock.Now()
 	w.Tracef("fleet: %s lost", name)
-	for _, ref := range w.ferry.refs() {
-		w.ferry.enqueue(dispatchQueue, ref)
-	}
+	w.ferry.everyJob()
 }
 
 func (w *World) disconnect(worker *Worker) {

@@ -148,8 +148,8 @@ func (g *game) disaster() {
 		g.reconfigure()
 	case 7:
 		if w.Up() {
-			w.Tracef("ferry: resync")
-			w.Resync()
+			w.Tracef("ferry: every event again")
+			w.Repeat()
 		}
 	}
 	if !w.Up() && g.rand.IntN(2) == 0 {
@@ -233,6 +233,7 @@ func (g *game) checkRest() {
 	}
 	before := w.Writes
 	w.Resync()
+	w.Repeat()
 	g.rest(2 * time.Hour)
 	if w.Writes != before {
 		w.Violation("invariant 8: a resync of a world at rest makes %d requests", w.Writes-before)

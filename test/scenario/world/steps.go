@@ -24,7 +24,7 @@ func (w *World) steps() []step {
 	if w.ferry == nil {
 		return steps
 	}
-	steps = append(steps, w.deliveries("manager", w.ferry.cache.Pending(), func(i int) { w.ferry.cache.Deliver(i, w.chance(200)) })...)
+	steps = append(steps, w.deliveries(ManagerName, w.ferry.cache.Pending(), func(i int) { w.ferry.cache.Deliver(i, w.chance(200)) })...)
 	for _, name := range w.names {
 		worker := w.workers[name]
 		if l := worker.link; l != nil && !worker.Cut {
@@ -50,6 +50,9 @@ func (w *World) kueueSteps() []step {
 
 func (w *World) deliveries(from string, n int, deliver func(int)) []step {
 	var steps []step
+	if w.Held[from] {
+		return nil
+	}
 	for i := range n {
 		steps = append(steps, step{who: from, what: "event", do: func() { deliver(i) }})
 	}

@@ -154,3 +154,10 @@ func waits(wl *kueue.Workload) bool {
 		!meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished) &&
 		wl.Status.ClusterName == nil && len(wl.Status.NominatedClusterNames) == 0
 }
+
+// Resize changes the pod count of the job's Workload, as Kueue does when the user changed a suspended job.
+func (w *World) Resize(name string, count int32) {
+	if wl := w.Workload(name); wl != nil {
+		w.Manager.Edit(cluster.KeyOf(wl), func(o client.Object) { o.(*kueue.Workload).Spec.PodSets[0].Count = count })
+	}
+}

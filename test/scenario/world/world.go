@@ -26,6 +26,8 @@ const (
 	Check     = "ferry"
 	Config    = "workers"
 	QueueName = "main"
+	// ManagerName stands for the manager where a worker's name could stand too.
+	ManagerName = "manager"
 )
 
 // Options are what a world begins with.
@@ -59,6 +61,8 @@ type World struct {
 	Manager *cluster.Cluster
 	Kueue   *kueuemodel.Model
 	Faults  Faults
+	// Held names the clusters whose events are kept back.
+	Held map[string]bool
 	// Writes counts the requests that Ferry made, Requests the ones that changed a cluster.
 	Writes int
 	// Rules are the names of the rules that decided, in their order, by job.
@@ -91,6 +95,7 @@ func New(o Options) *World {
 	w := &World{
 		Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
 		Rules: map[kinds.Ref][]string{}, workers: map[string]*Worker{}, rand: o.Rand, book: newBook(),
+		Held: map[string]bool{},
 	}
 	w.policy = plan.Policy{
 		Origin: Origin, Dispatcher: o.Dispatcher, WorkerLostTimeout: 15 * time.Minute,
