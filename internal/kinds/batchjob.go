@@ -21,6 +21,7 @@ var batchJob = Kind{
 		{"spec", "ttlSecondsAfterFinished"},
 	},
 	project: dropGenerated,
+	ended:   func(job *unstructured.Unstructured) bool { return jobEnded(jobOf(job).Status) },
 	reflect: reflectJob,
 }
 
