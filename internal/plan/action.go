@@ -49,6 +49,8 @@ type MirrorStatus struct {
 	Kind   *kinds.Kind
 	Job    *unstructured.Unstructured
 	Status map[string]any
+	// Urgent is set for what somebody waits for: the result, and that nothing runs any more.
+	Urgent bool
 }
 
 // Finish ends the manager's Workload.

@@ -47,7 +47,8 @@ func (v *view) mirror(p *Plan, worker *unstructured.Unstructured) (changed bool)
 	if kinds.SameStatus(v.Job, status) {
 		return false
 	}
-	p.manager(MirrorStatus{Kind: v.Kind, Job: v.Job, Status: status})
+	urgent := worker == nil || v.Kind.Ended(worker)
+	p.manager(MirrorStatus{Kind: v.Kind, Job: v.Job, Status: status, Urgent: urgent})
 	return true
 }
 
