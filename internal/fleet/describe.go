@@ -17,19 +17,14 @@ import (
 // errClosed is what every call through a connection gives once it is closed.
 var errClosed = errors.New("the connection to this worker is closed")
 
-// noAnswerError tells that a request was given up for want of an answer.
+// noAnswerError tells that a request was given up for want of an answer. It is no net.Error on purpose: client-go
+// takes a watch that could not be established because of a timeout for one that ended, and tells nobody.
 type noAnswerError struct{ after time.Duration }
 
 func (e *noAnswerError) Error() string { return fmt.Sprintf("no answer within %s", e.after) }
 
 // Is makes it a deadline that passed.
 func (e *noAnswerError) Is(target error) bool { return target == context.DeadlineExceeded }
-
-// Timeout makes it a net.Error of the kind that callers know.
-func (e *noAnswerError) Timeout() bool { return true }
-
-// Temporary completes net.Error.
-func (e *noAnswerError) Temporary() bool { return true }
 
 // describe turns an error of a connection into words for a human: which server, what failed, what to do. The same
 // failure gives the same words each time, so that a condition is not written anew for each attempt.

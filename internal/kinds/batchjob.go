@@ -16,21 +16,23 @@ var batchJob = Kind{
 	ManagedBy: Path{"spec", "managedBy"},
 	Suspend:   Path{"spec", "suspend"},
 	Drop: []Path{
-		{"spec", "selector"},
 		// The manager's own controller deletes the job there; on the worker it
 		// would take the result away before it was seen.
 		{"spec", "ttlSecondsAfterFinished"},
 	},
-	project: dropGeneratedLabels,
+	project: dropGenerated,
+	ended:   func(job *unstructured.Unstructured) bool { return jobEnded(jobOf(job).Status) },
 	reflect: reflectJob,
 }
 
-// dropGeneratedLabels removes the labels that the API server put on the pod
-// template, unless the user manages the selector, in which case they are his.
-func dropGeneratedLabels(job *unstructured.Unstructured) {
+// dropGenerated removes the selector and the pod template's labels that the API
+// server made for the manager's job, unless the user manages the selector, in
+// which case they are his and a copy without them would be refused.
+func dropGenerated(job *unstructured.Unstructured) {
 	if manual, _, _ := unstructured.NestedBool(job.Object, "spec", "manualSelector"); manual {
 		return
 	}
+	unstructured.RemoveNestedField(job.Object, "spec", "selector")
 	for _, label := range []string{"job-name", "controller-uid", batchv1.JobNameLabel, batchv1.ControllerUidLabel} {
 		unstructured.RemoveNestedField(job.Object, "spec", "template", "metadata", "labels", label)
 	}
@@ -54,11 +56,11 @@ func reflectJob(manager, worker *unstructured.Unstructured, now time.Time) map[s
 		// is refused once the status says "running".
 		return statusOf(manager)
 	}
-	return nextStatus(manager, worker, was, is)
+	return nextStatus(manager, worker, was, is, now)
 }
 
 // nextStatus is the worker's status, made a legal successor of the manager's.
-func nextStatus(manager, worker *unstructured.Unstructured, was, is *batchv1.Job) map[string]any {
+func nextStatus(manager, worker *unstructured.Unstructured, was, is *batchv1.Job, now time.Time) map[string]any {
 	status := statusOf(worker)
 	if !canShrink(was) {
 		keepCounter(status, "succeeded", was.Status.Succeeded, is.Status.Succeeded)
@@ -67,12 +69,36 @@ func nextStatus(manager, worker *unstructured.Unstructured, was, is *batchv1.Job
 	if !startTimeMayChange(was, is) {
 		copyField(status, statusOf(manager), "startTime")
 	}
-	if !jobEnded(is.Status) {
+	if jobEnded(is.Status) {
+		alignTimes(status, now)
+	} else {
 		// Once set these two can never be taken back, and a copy may still be
 		// lost and run again elsewhere: they come with the end.
 		removeConditions(status, batchv1.JobSuccessCriteriaMet, batchv1.JobFailureTarget)
 	}
 	return status
+}
+
+// alignTimes gives a finished status a start that is not after its end. A Job
+// without completions ends without a start when suspended; and a start that had
+// to be kept may be by the clock of another worker.
+func alignTimes(status map[string]any, now time.Time) {
+	start, _ := status["startTime"].(string)
+	end, ended := status["completionTime"].(string)
+	switch {
+	case start == "" && ended:
+		status["startTime"] = end
+	case start == "":
+		status["startTime"] = now.UTC().Format(time.RFC3339)
+	case ended && before(end, start):
+		status["completionTime"] = start
+	}
+}
+
+func before(a, b string) bool {
+	x, errX := time.Parse(time.RFC3339, a)
+	y, errY := time.Parse(time.RFC3339, b)
+	return errX == nil && errY == nil && x.Before(y)
 }
 
 // stoppedStatus is the manager's status when nothing of the job runs anywhere.

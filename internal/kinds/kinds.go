@@ -29,6 +29,8 @@ type Kind struct {
 	Drop []Path
 	// project makes changes to a copy that Drop cannot express; may be nil.
 	project func(job *unstructured.Unstructured)
+	// ended tells from the status that a job is over; nil when it cannot tell.
+	ended func(job *unstructured.Unstructured) bool
 	// reflect computes the manager's status; see Kind.Reflect.
 	reflect func(manager, worker *unstructured.Unstructured, now time.Time) map[string]any
 }
@@ -55,6 +57,10 @@ func (k *Kind) Managed(job *unstructured.Unstructured) (bool, string) {
 func (k *Kind) Reflect(manager, worker *unstructured.Unstructured, now time.Time) map[string]any {
 	return k.reflect(manager, worker, now)
 }
+
+// Ended tells whether a job's own status says that it is over. Of kinds that
+// cannot tell it is true.
+func (k *Kind) Ended(job *unstructured.Unstructured) bool { return k.ended == nil || k.ended(job) }
 
 // Table is the kinds that are switched on.
 type Table struct {

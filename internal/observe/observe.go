@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
@@ -221,4 +222,9 @@ func (o *Observer) lostSince(ref kinds.Ref, name string, status fleet.Status, in
 	default:
 		return now
 	}
+}
+
+// Finished tells whether Kueue has ended the Workload.
+func Finished(wl *kueue.Workload) bool {
+	return meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished)
 }

@@ -25,10 +25,13 @@ func (o *Observer) worker(ctx context.Context, s *plan.Snapshot, name string, in
 		return w, nil
 	}
 	w.Reachable = true
-	if inConfig {
+	err := o.readWorker(ctx, conn, s, &w)
+	switch {
+	case w.Blind:
+		w.LostSince = o.Memory.missingSince(s.Ref, name, s.Now)
+	case inConfig:
 		o.Memory.present(s.Ref, name)
 	}
-	err := o.readWorker(ctx, conn, s, &w)
 	if err != nil && o.lostMeanwhile(name, conn) {
 		// The connection went away between two reads: the caches are void.
 		return plan.Worker{Name: name, InConfig: inConfig, LostSince: s.Now}, nil
@@ -50,7 +53,9 @@ func (o *Observer) readWorker(ctx context.Context, conn fleet.Conn, s *plan.Snap
 	if s.Kind == nil {
 		return nil
 	}
-	if w.Serves, w.Why = conn.Serves(s.Kind.GVK); w.Serves {
+	w.Serves, w.Why = conn.Serves(s.Kind.GVK)
+	w.Blind = !w.Serves
+	if w.Serves {
 		if err := o.readJob(ctx, conn, s, w); err != nil {
 			return err
 		}
@@ -69,7 +74,7 @@ func (o *Observer) readJob(ctx context.Context, conn fleet.Conn, s *plan.Snapsho
 	job, err := o.job(ctx, conn.Reader(), w.Name, s)
 	var notServed *fleet.NotServedError
 	if errors.As(err, &notServed) {
-		w.Serves, w.Why = false, notServed.Error()
+		w.Serves, w.Blind, w.Why = false, true, notServed.Error()
 		return nil
 	}
 	if err != nil {

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"fmt"
+
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/reason"
@@ -24,6 +26,8 @@ func (v *view) serveClaim(p *Plan, w *Worker) bool {
 	switch {
 	case len(v.copies(w)) == 0:
 		v.retry(p, reason.CopyGone(w.Name, "Workload"), true)
+	case w.Blind:
+		p.Because = fmt.Sprintf("Worker %q cannot show the job now: %s", w.Name, w.Why)
 	case w.Job != nil:
 		v.confirm(p, w)
 		v.followPriority(p, w)
@@ -31,6 +35,8 @@ func (v *view) serveClaim(p *Plan, w *Worker) bool {
 		v.retry(p, reason.CopyGone(w.Name, v.Kind.GVK.Kind), true)
 	case w.Foreign:
 		v.retry(p, reason.Foreign(w.Name), true)
+	case !w.Serves:
+		v.retry(p, reason.Refused(w.Name, w.Why), true)
 	default:
 		v.place(p, w)
 	}

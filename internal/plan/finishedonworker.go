@@ -42,10 +42,19 @@ func (v *view) finishWorkloads(p *Plan, w *Worker) {
 			continue
 		}
 		f := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadFinished)
+		if resultFollows(f.Reason) && !v.Kind.Ended(w.Job) {
+			// Workloads and jobs come by separate watches, and this one is ahead.
+			continue
+		}
 		if left := f.LastTransitionTime.Add(kueueFinishes).Sub(v.Now); left > 0 {
 			p.again(min(left, kueueFinishes))
 			continue
 		}
 		p.manager(Finish{Workload: wl, Reason: f.Reason, Message: f.Message})
 	}
+}
+
+// resultFollows: Kueue finishes a Workload for these reasons when its job ended.
+func resultFollows(reason string) bool {
+	return reason == kueue.WorkloadFinishedReasonSucceeded || reason == kueue.WorkloadFinishedReasonFailed
 }

@@ -42,7 +42,7 @@ type Worker struct {
 	InConfig bool
 	// Reachable tells whether what follows is live.
 	Reachable bool
-	// LostSince is when an unreachable worker was lost, or when a worker left the config.
+	// LostSince is when an unreachable or blind worker was lost, or when a worker left the config.
 	LostSince time.Time
 	// Serves tells whether the worker could take the job at all; Why says what is missing.
 	Serves bool
@@ -50,6 +50,9 @@ type Worker struct {
 	// Workloads and Job are the objects there that carry our marks for this job, of any age.
 	Workloads []*kueue.Workload
 	Job       *unstructured.Unstructured
+	// Blind tells that the worker can be reached, but its objects of the job's
+	// kind cannot be seen now: Job is nil, and that says nothing.
+	Blind bool
 	// Foreign tells that an object that is not ours holds the job's name there.
 	Foreign bool
 }

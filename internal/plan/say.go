@@ -60,7 +60,7 @@ func (v *view) showStopped(p *Plan) {
 		if w.Reachable && v.holds(w) {
 			return
 		}
-		if left := v.graceLeft(w); !w.Reachable && w.Name == v.Host && left > 0 {
+		if left := v.graceLeft(w); (!w.Reachable || w.Blind) && w.Name == v.Host && left > 0 {
 			p.again(left)
 			return
 		}

@@ -53,6 +53,11 @@ func Foreign(worker string) string {
 	return fmt.Sprintf("Worker %q holds an object with the job's name that Ferry did not create; offering the job to the others", worker)
 }
 
+// Refused says that the worker, once chosen, cannot take the job after all.
+func Refused(worker, why string) string {
+	return fmt.Sprintf("Worker %q cannot take the job: %s; offering it again", worker, why)
+}
+
 // NoClaim says that the state cannot be Ferry's doing.
 const NoClaim = "Admission check is Ready but no admitting cluster is recorded; offering the job again"
 

@@ -38,7 +38,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref kinds.Ref) (reconcile.Re
 		p, err := r.pass(ctx, ref)
 		switch {
 		case apierrors.IsConflict(err):
-			log.FromContext(ctx).V(1).Info("Decided on an old version, deciding anew", "job", ref.String())
+			log.FromContext(ctx).V(3).Info("Decided on an old version, deciding anew", "job", ref.String())
 			return reconcile.Result{RequeueAfter: afterConflict}, nil
 		case apierrors.IsNotFound(err):
 			// It went away; its event decides what is next.
@@ -58,7 +58,7 @@ func (r *Reconciler) pass(ctx context.Context, ref kinds.Ref) (plan.Plan, error)
 		return plan.Plan{}, err
 	}
 	p := plan.Decide(s)
-	log.FromContext(ctx).V(1).Info("Decided", "job", ref.String(), "rule", p.Rule, "because", p.Because, "manager", len(p.Manager), "workers", len(p.Workers))
+	log.FromContext(ctx).V(3).Info("Decided", "job", ref.String(), "rule", p.Rule, "because", p.Because, "manager", len(p.Manager), "workers", len(p.Workers))
 	if r.Decided != nil {
 		r.Decided(p)
 	}
@@ -69,7 +69,7 @@ func (r *Reconciler) pass(ctx context.Context, ref kinds.Ref) (plan.Plan, error)
 		r.Poke(worker, ref)
 	}
 	for _, action := range p.Manager {
-		log.FromContext(ctx).Info("Writing to the manager", "job", ref.String(), "rule", p.Rule, "action", action.String(), "because", p.Because)
+		log.FromContext(ctx).V(2).Info("Writing to the manager", "job", ref.String(), "rule", p.Rule, "action", action.String(), "because", p.Because)
 		if err := r.Applier.OnManager(ctx, ref, action); err != nil {
 			return p, err
 		}

@@ -43,7 +43,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref kinds.Ref) (reconcile.Re
 	p := plan.Decide(s)
 	actions := p.Workers[r.Worker]
 	for _, action := range actions {
-		log.FromContext(ctx).Info("Writing to the worker", "job", ref.String(), "rule", p.Rule, "action", action.String(), "because", p.Because)
+		log.FromContext(ctx).V(2).Info("Writing to the worker", "job", ref.String(), "rule", p.Rule, "action", action.String(), "because", p.Because)
 		if err := r.Applier.OnWorker(ctx, r.Worker, conn.Client(), ref, action); err != nil {
 			return r.later(ctx, ref, err)
 		}
@@ -57,7 +57,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref kinds.Ref) (reconcile.Re
 // later lets the queue's back-off retry a write that failed for a passing reason.
 func (r *Reconciler) later(ctx context.Context, ref kinds.Ref, err error) (reconcile.Result, error) {
 	if errors.Is(err, apply.ErrStale) || apierrors.IsConflict(err) {
-		log.FromContext(ctx).V(1).Info("The worker's cache lags, deciding anew", "job", ref.String())
+		log.FromContext(ctx).V(3).Info("The worker's cache lags, deciding anew", "job", ref.String())
 		return reconcile.Result{RequeueAfter: cacheLag}, nil
 	}
 	return reconcile.Result{}, fmt.Errorf("worker %s: %w", r.Worker, err)

@@ -15,13 +15,14 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/fleet"
+	"ferry.dev/ferry/internal/inlet"
 )
 
 // Options configure the controller.
 type Options struct {
 	Fleet Fleet
 	// States must be told of every change of state in the fleet.
-	States *Inlet
+	States *inlet.Inlet[reconcile.Request]
 	// Namespace is Ferry's own; the manager's cache must hold its Secrets.
 	Namespace string
 	// KubeConfigDir holds the files of clusters with locationType Path; Kueue's directory if empty.
@@ -44,7 +45,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	log := mgr.GetLogger().WithName("worker")
 	all := &lister{client: mgr.GetClient(), namespace: o.Namespace}
-	files := fleet.NewPathLoader(o.KubeConfigDir, o.FileRecheck, log, func() { o.States.Notify(all.withFiles(context.Background())...) })
+	files := fleet.NewPathLoader(o.KubeConfigDir, o.FileRecheck, log, func() { o.States.Add(all.withFiles(context.Background())...) })
 	if err := mgr.Add(files); err != nil {
 		return fmt.Errorf("adding the watch on kubeconfig files: %w", err)
 	}
@@ -75,30 +76,31 @@ func (l *lister) ofSecret(ctx context.Context, secret client.Object) []reconcile
 	if secret.GetNamespace() != l.namespace {
 		return nil
 	}
-	var requests []reconcile.Request
-	for _, name := range l.matching(ctx, func(ref *kueue.KubeConfig) bool {
+	return l.matching(ctx, func(ref *kueue.KubeConfig) bool {
 		return ref.LocationType != kueue.PathLocationType && ref.Location == secret.GetName()
-	}) {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Name: name}})
-	}
-	return requests
+	})
 }
 
-func (l *lister) withFiles(ctx context.Context) []string {
+func (l *lister) withFiles(ctx context.Context) []reconcile.Request {
 	return l.matching(ctx, func(ref *kueue.KubeConfig) bool { return ref.LocationType == kueue.PathLocationType })
 }
 
-func (l *lister) matching(ctx context.Context, wanted func(*kueue.KubeConfig) bool) []string {
+func (l *lister) matching(ctx context.Context, wanted func(*kueue.KubeConfig) bool) []reconcile.Request {
 	clusters := &kueue.MultiKueueClusterList{}
 	if err := l.client.List(ctx, clusters); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing MultiKueueClusters to see whom changed credentials concern")
 		return nil
 	}
-	var names []string
+	var requests []reconcile.Request
 	for i := range clusters.Items {
 		if ref := clusters.Items[i].Spec.ClusterSource.KubeConfig; ref != nil && wanted(ref) {
-			names = append(names, clusters.Items[i].Name)
+			requests = append(requests, Request(clusters.Items[i].Name))
 		}
 	}
-	return names
+	return requests
+}
+
+// Request asks for the reconciliation of a cluster.
+func Request(cluster string) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKey{Name: cluster}}
 }

@@ -1,0 +1,51 @@
+# Ferry's commands. `make` alone lists them.
+
+TOOLS := hack/tools
+BIN   := bin
+GO    ?= go
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the binaries into bin/
+	$(GO) build -o $(BIN)/ ./cmd/...
+
+.PHONY: demo
+demo: ## Start a manager and two workers, run sample jobs on them, leave the clusters up
+	$(GO) run ./playground/cmd/playground demo
+
+.PHONY: down
+down: ## Stop and remove the demo's clusters
+	$(GO) run ./playground/cmd/playground down
+
+# The e2e tests build and start a playground of their own; from an empty cache
+# that compiles Kubernetes once.
+.PHONY: test
+test: ## Run all tests: pure, scenario, e2e
+	$(GO) test -timeout 60m ./...
+
+.PHONY: lint
+lint: tools ## Vet, staticcheck, formatting, complexity, and the rules of the house
+	@unformatted=$$(gofmt -l $$($(GO) list -f '{{.Dir}}' ./...)); \
+	if [ -n "$$unformatted" ]; then echo "Not formatted; run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(BIN)/staticcheck ./...
+	$(BIN)/gocyclo -over 11 $$($(GO) list -f '{{.Dir}}' ./...)
+	$(GO) test ./test/house
+
+# The linters are pinned in a module of their own, so that the product's go.mod stays small.
+.PHONY: tools
+tools:
+	@cd $(TOOLS) && $(GO) build -o $(CURDIR)/$(BIN)/ honnef.co/go/tools/cmd/staticcheck github.com/fzipp/gocyclo/cmd/gocyclo
+
+.PHONY: golden
+golden: ## Rewrite golden files and generated docs; look at the diff before committing it
+	$(GO) test ./internal/kinds ./internal/plan -run 'TestGolden|TestDocs' -update
+
+.PHONY: bench
+bench: ## Measure Ferry, and stock MultiKueue, on the playground
+	$(GO) test ./test/bench -run '^$$' -bench . -benchtime 1x -timeout 60m

@@ -1,0 +1,152 @@
+// Package app composes Ferry: the manager's client and caches, the fleet, the controllers; the wiring is one list.
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/apply"
+	"ferry.dev/ferry/internal/config"
+	"ferry.dev/ferry/internal/controllers/check"
+	"ferry.dev/ferry/internal/controllers/dispatch"
+	"ferry.dev/ferry/internal/controllers/lane"
+	"ferry.dev/ferry/internal/controllers/worker"
+	"ferry.dev/ferry/internal/fleet"
+	"ferry.dev/ferry/internal/inlet"
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/observe"
+	"ferry.dev/ferry/internal/placement"
+	"ferry.dev/ferry/internal/plan"
+	"ferry.dev/ferry/internal/webhook"
+)
+
+// Options are what Run needs besides the configuration.
+type Options struct {
+	Config     *config.Configuration
+	Kubeconfig string
+	Version    string
+	Log        logr.Logger
+}
+
+// Run runs Ferry until ctx ends.
+func Run(ctx context.Context, o Options) error {
+	restConfig, err := managerConfig(o)
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(restConfig, managerOptions(o))
+	if err != nil {
+		return fmt.Errorf("setting up: %w", err)
+	}
+	origin, err := originOf(ctx, mgr, o.Config)
+	if err != nil {
+		return err
+	}
+	o.Log.Info("Starting Ferry", "version", o.Version, "origin", origin, "kinds", o.Config.Integrations.Frameworks, "dispatcher", o.Config.MultiKueue.DispatcherName)
+	if err := assemble(ctx, mgr, o, origin); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("running: %w", err)
+	}
+	return nil
+}
+
+func managerConfig(o Options) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.Kubeconfig
+	restConfig, err := rest.InClusterConfig()
+	if o.Kubeconfig != "" || err != nil {
+		restConfig, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("no access to the manager cluster: run Ferry in it, or give --kubeconfig: %w", err)
+	}
+	restConfig.QPS, restConfig.Burst = *o.Config.ClientConnection.QPS, int(*o.Config.ClientConnection.Burst)
+	restConfig.UserAgent = "ferry/" + o.Version
+	return restConfig, nil
+}
+
+// assemble is the list of Ferry's parts.
+func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) error {
+	table := kinds.NewTable(o.Config.Integrations.Frameworks)
+	w := &wiring{in: &inlet.Inlet[kinds.Ref]{}, clusters: &inlet.Inlet[reconcile.Request]{}, log: o.Log}
+	w.fleet = fleet.New(fleetOptions(mgr, o, origin, table, w))
+	w.observer = &observe.Observer{
+		Manager: mgr.GetCache(), Fleet: w.fleet, Kinds: table, Memory: observe.NewMemory(), Clock: clock.RealClock{}, Policy: policy(o.Config, origin),
+	}
+	applier := &apply.Applier{
+		Manager: mgr.GetClient(), Recorder: mgr.GetEventRecorder("ferry"), Memory: w.observer.Memory, Clock: clock.RealClock{},
+		Metrics: apply.NewMetrics(metrics.Registry, role(o.Config)),
+	}
+	w.lanes = &lane.Lanes{Observer: w.observer, Applier: applier, Poke: func(ref kinds.Ref) { w.in.Add(ref) }, Log: o.Log.WithName("lane")}
+	w.dispatch = &dispatch.Reconciler{
+		Observer: w.observer, Applier: applier, Decided: countDecisions(metrics.Registry),
+		Poke: func(worker string, ref kinds.Ref) { w.lanes.Add(worker, ref) },
+	}
+	for _, add := range []func() error{
+		func() error { return mgr.GetFieldIndexer().IndexField(ctx, &kueue.Workload{}, observe.JobIndex, ownerIndex) },
+		func() error { return dispatch.Setup(mgr, w.dispatch, w.in) },
+		func() error { return check.Setup(mgr) },
+		func() error { return worker.Setup(mgr, workerOptions(o.Config, w)) },
+		func() error { webhook.Register(mgr.GetWebhookServer(), table, mgr.GetCache()); return nil },
+		func() error { return addAll(mgr, w.fleet, w.lanes, &resync{wiring: w, every: o.Config.MultiKueue.GCInterval.Duration}) },
+		func() error { return addProbes(mgr) },
+	} {
+		if err := add(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func addAll(mgr ctrl.Manager, runnables ...manager.Runnable) error {
+	for _, r := range runnables {
+		if err := mgr.Add(r); err != nil {
+			return fmt.Errorf("setting up: %w", err)
+		}
+	}
+	return nil
+}
+
+func policy(c *config.Configuration, origin string) plan.Policy {
+	step, round := 0, c.MultiKueue.GCInterval.Duration
+	if i := c.MultiKueue.IncrementalDispatcherConfig; i != nil {
+		step, round = int(*i.StepSize), i.RoundTimeout.Duration
+	}
+	return plan.Policy{
+		Origin: origin, Dispatcher: c.MultiKueue.DispatcherName, WorkerLostTimeout: c.MultiKueue.WorkerLostTimeout.Duration,
+		Placement: placement.ByName(c.MultiKueue.DispatcherName, step, round),
+	}
+}
+
+func workerOptions(c *config.Configuration, w *wiring) worker.Options {
+	return worker.Options{
+		Fleet: w.fleet, States: w.clusters, Namespace: c.Namespace,
+		KubeConfigDir: c.Workers.KubeConfigPathPrefix, AllowInsecure: c.Workers.AllowInsecureKubeConfigs,
+	}
+}
+
+func fleetOptions(mgr ctrl.Manager, o Options, origin string, table *kinds.Table, w *wiring) fleet.Options {
+	c := o.Config.Workers
+	return fleet.Options{
+		Kinds: table.GVKs(), Origin: origin, Scheme: mgr.GetScheme(),
+		Index: fleet.Index{Field: observe.JobIndex, Extract: observe.CopyIndex},
+		QPS:   *c.ClientConnection.QPS, Burst: int(*c.ClientConnection.Burst),
+		RequestTimeout: c.RequestTimeout.Duration, ProbeInterval: c.ProbeInterval.Duration, ProbeTimeout: c.ProbeTimeout.Duration,
+		FailureThreshold: int(*c.FailureThreshold),
+		Backoff:          fleet.Backoff{Initial: c.ReconnectBackoff.Initial.Duration, Max: c.ReconnectBackoff.Max.Duration},
+		Events:           fleet.Events{Changed: w.changed, State: w.state},
+		Log:              o.Log.WithName("fleet"), UserAgent: "ferry/" + o.Version,
+	}
+}

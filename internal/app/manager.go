@@ -1,0 +1,130 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/config"
+	"ferry.dev/ferry/internal/observe"
+	"ferry.dev/ferry/internal/plan"
+)
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(kueue.AddToScheme(scheme))
+	return scheme
+}
+
+func managerOptions(o Options) ctrl.Options {
+	c := o.Config
+	return ctrl.Options{
+		Scheme:                        newScheme(),
+		Logger:                        o.Log,
+		Metrics:                       metricsOptions(c.Metrics),
+		HealthProbeBindAddress:        c.Health.HealthProbeBindAddress,
+		LeaderElection:                *c.LeaderElection.LeaderElect,
+		LeaderElectionID:              c.LeaderElection.ResourceName,
+		LeaderElectionNamespace:       c.LeaderElection.ResourceNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		WebhookServer: ctrlwebhook.NewServer(ctrlwebhook.Options{
+			Host: c.Webhook.Host, Port: *c.Webhook.Port, CertDir: c.Webhook.CertDir,
+		}),
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Secret{}: {Namespaces: map[string]cache.Config{c.Namespace: {}}},
+			},
+		},
+	}
+}
+
+func metricsOptions(m config.Metrics) metricsserver.Options {
+	options := metricsserver.Options{BindAddress: m.BindAddress, SecureServing: *m.SecureServing}
+	if options.SecureServing {
+		options.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	return options
+}
+
+// originOf is the configured origin, or one that no other manager has.
+func originOf(ctx context.Context, mgr ctrl.Manager, c *config.Configuration) (string, error) {
+	if c.MultiKueue.Origin != "" {
+		return c.MultiKueue.Origin, nil
+	}
+	system := &corev1.Namespace{}
+	if err := mgr.GetAPIReader().Get(ctx, client.ObjectKey{Name: "kube-system"}, system); err != nil {
+		return "", fmt.Errorf("deriving the origin from the UID of namespace kube-system (or set multiKueue.origin): %w", err)
+	}
+	return "ferry-" + string(system.UID), nil
+}
+
+// role is the value of Kueue's replica_role label for a process that writes.
+func role(c *config.Configuration) string {
+	if *c.LeaderElection.LeaderElect {
+		return "leader"
+	}
+	return "standalone"
+}
+
+func ownerIndex(obj client.Object) []string {
+	wl, isWorkload := obj.(*kueue.Workload)
+	if !isWorkload {
+		return nil
+	}
+	return observe.OwnerIndex(wl)
+}
+
+// addProbes serves /healthz, and /readyz once the caches are filled and the webhooks answer.
+func addProbes(mgr ctrl.Manager) error {
+	filled := &atomic.Bool{}
+	ready := func(*http.Request) error {
+		if !filled.Load() {
+			return errors.New("the caches are not filled yet")
+		}
+		return nil
+	}
+	return errors.Join(
+		mgr.Add(everywhere(func(ctx context.Context) error {
+			filled.Store(mgr.GetCache().WaitForCacheSync(ctx))
+			return nil
+		})),
+		mgr.AddHealthzCheck("alive", func(*http.Request) error { return nil }),
+		mgr.AddReadyzCheck("caches", ready),
+		mgr.AddReadyzCheck("webhooks", mgr.GetWebhookServer().StartedChecker()),
+	)
+}
+
+// everywhere runs on every replica, leader or not.
+type everywhere func(context.Context) error
+
+var _ manager.LeaderElectionRunnable = everywhere(nil)
+
+func (e everywhere) Start(ctx context.Context) error { return e(ctx) }
+func (e everywhere) NeedLeaderElection() bool        { return false }
+
+// countDecisions counts which rule decided how often.
+func countDecisions(registry prometheus.Registerer) func(plan.Plan) {
+	total := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "ferry_decisions_total", Help: "Decisions about jobs, by the rule that made them (docs/rules.md).",
+	}, []string{"rule"})
+	registry.MustRegister(total)
+	return func(p plan.Plan) { total.WithLabelValues(p.Rule).Inc() }
+}

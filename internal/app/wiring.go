@@ -1,0 +1,173 @@
+package app
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/controllers/dispatch"
+	"ferry.dev/ferry/internal/controllers/lane"
+	"ferry.dev/ferry/internal/controllers/worker"
+	"ferry.dev/ferry/internal/fleet"
+	"ferry.dev/ferry/internal/inlet"
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/observe"
+)
+
+// wiring tells the controllers what happens on the workers.
+type wiring struct {
+	fleet    *fleet.Fleet
+	observer *observe.Observer
+	dispatch *dispatch.Reconciler
+	lanes    *lane.Lanes
+	in       *inlet.Inlet[kinds.Ref]
+	clusters *inlet.Inlet[reconcile.Request]
+	log      logr.Logger
+	queues   queues
+}
+
+// changed is told every change in a worker's caches.
+func (w *wiring) changed(name string, obj client.Object) {
+	switch o := obj.(type) {
+	case *kueue.LocalQueue:
+		w.queueChanged(name, o)
+	case *metav1.PartialObjectMetadata:
+		// Somebody's object came or went under a name that a job may have.
+		w.in.Add(kinds.Ref{Kind: o.GroupVersionKind().GroupKind().String(), Namespace: o.Namespace, Name: o.Name})
+	default:
+		ref, ours := kinds.CopyOf(obj)
+		if !ours {
+			return
+		}
+		w.observer.Memory.Saw(name, ref, obj)
+		w.lanes.Add(name, ref)
+		w.in.Add(ref)
+	}
+}
+
+// queueChanged decides anew about all jobs when a queue comes or goes. Its
+// status changes with every job and is of no interest.
+func (w *wiring) queueChanged(name string, q *kueue.LocalQueue) {
+	conn, reachable := w.fleet.Conn(name)
+	if !reachable {
+		return
+	}
+	exists := conn.Reader().Get(context.Background(), client.ObjectKeyFromObject(q), &kueue.LocalQueue{}) == nil
+	if w.queues.changed(name, client.ObjectKeyFromObject(q), exists) {
+		w.in.Add(w.dispatch.Unfinished(context.Background())...)
+	}
+}
+
+// state is told when a worker is connected, lost or removed, and when it starts or stops to serve a kind.
+func (w *wiring) state(name string, s fleet.Status) {
+	w.clusters.Add(worker.Request(name))
+	ctx := context.Background()
+	w.in.Add(w.dispatch.Unfinished(ctx)...)
+	if s.Reach == fleet.Unknown {
+		w.lanes.Close(name)
+		return
+	}
+	w.lanes.Add(name, w.held(ctx, name)...)
+}
+
+// held lists the jobs that a worker holds copies of.
+func (w *wiring) held(ctx context.Context, name string) []kinds.Ref {
+	conn, reachable := w.fleet.Conn(name)
+	if !reachable {
+		return nil
+	}
+	lists := []client.ObjectList{&kueue.WorkloadList{}}
+	for _, gvk := range w.observer.Kinds.GVKs() {
+		if served, _ := conn.Serves(gvk); served {
+			jobs := &unstructured.UnstructuredList{}
+			jobs.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+			lists = append(lists, jobs)
+		}
+	}
+	seen := map[kinds.Ref]bool{}
+	for _, list := range lists {
+		if err := conn.Reader().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			w.log.V(1).Info("Cannot list what a worker holds; it was lost meanwhile", "worker", name, "error", err.Error())
+			continue
+		}
+		eachObject(list, func(obj client.Object) {
+			if ref, ours := kinds.CopyOf(obj); ours {
+				seen[ref] = true
+			}
+		})
+	}
+	refs := make([]kinds.Ref, 0, len(seen))
+	for ref := range seen {
+		refs = append(refs, ref)
+	}
+	return refs
+}
+
+func eachObject(list client.ObjectList, f func(client.Object)) {
+	switch l := list.(type) {
+	case *kueue.WorkloadList:
+		for i := range l.Items {
+			f(&l.Items[i])
+		}
+	case *unstructured.UnstructuredList:
+		for i := range l.Items {
+			f(&l.Items[i])
+		}
+	}
+}
+
+// queues remembers which queues exist on which worker.
+type queues struct {
+	mu    sync.Mutex
+	known map[string]map[client.ObjectKey]bool
+}
+
+func (q *queues) changed(worker string, key client.ObjectKey, exists bool) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.known == nil {
+		q.known = map[string]map[client.ObjectKey]bool{}
+	}
+	if q.known[worker] == nil {
+		q.known[worker] = map[client.ObjectKey]bool{}
+	}
+	was := q.known[worker][key]
+	q.known[worker][key] = exists
+	return was != exists
+}
+
+// resync is the safety net: now and then everything is decided anew.
+type resync struct {
+	*wiring
+	every time.Duration
+}
+
+// NeedLeaderElection is true, as for those whom it queues for.
+func (r *resync) NeedLeaderElection() bool { return true }
+
+// Start implements manager.Runnable.
+func (r *resync) Start(ctx context.Context) error {
+	if r.every <= 0 {
+		return nil
+	}
+	tick := time.NewTicker(r.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			r.in.Add(r.dispatch.Unfinished(ctx)...)
+			for _, name := range r.fleet.Workers() {
+				r.lanes.Add(name, r.held(ctx, name)...)
+			}
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/inlet"
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/observe"
+)
+
+// concurrency is how many jobs are decided about at once.
+const concurrency = 8
+
+type queue = workqueue.TypedRateLimitingInterface[kinds.Ref]
+
+// Setup adds the controller to the manager. In brings requests from elsewhere:
+// from the workers' lanes and on changes of the fleet.
+func Setup(mgr ctrl.Manager, r *Reconciler, in *inlet.Inlet[kinds.Ref]) error {
+	c, err := controller.NewTyped("dispatch", mgr, controller.TypedOptions[kinds.Ref]{Reconciler: r, MaxConcurrentReconciles: concurrency})
+	if err != nil {
+		return fmt.Errorf("adding the dispatch controller: %w", err)
+	}
+	sources := []source.TypedSource[kinds.Ref]{
+		in,
+		source.TypedKind(mgr.GetCache(), &kueue.Workload{}, each(r.sawWorkload)),
+		source.TypedKind(mgr.GetCache(), &kueue.AdmissionCheck{}, everyJob[*kueue.AdmissionCheck](r)),
+		source.TypedKind(mgr.GetCache(), &kueue.MultiKueueConfig{}, everyJob[*kueue.MultiKueueConfig](r)),
+	}
+	for _, kind := range r.Observer.Kinds.Rows() {
+		job := &unstructured.Unstructured{}
+		job.SetGroupVersionKind(kind.GVK)
+		sources = append(sources, source.TypedKind(mgr.GetCache(), job, each(r.sawJob)))
+	}
+	for _, s := range sources {
+		if err := c.Watch(s); err != nil {
+			return fmt.Errorf("adding a watch to the dispatch controller: %w", err)
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) sawWorkload(wl *kueue.Workload) kinds.Ref {
+	ref, _ := kinds.Owner(wl)
+	r.Observer.Memory.Saw(observe.Manager, ref, wl)
+	return ref
+}
+
+func (r *Reconciler) sawJob(job *unstructured.Unstructured) kinds.Ref {
+	ref := kinds.RefOf(job)
+	r.Observer.Memory.Saw(observe.Manager, ref, job)
+	return ref
+}
+
+// each queues the job that a changed object belongs to.
+func each[T client.Object](saw func(T) kinds.Ref) handler.TypedEventHandler[T, kinds.Ref] {
+	return handler.TypedFuncs[T, kinds.Ref]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) { q.Add(saw(e.Object)) },
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) { q.Add(saw(e.ObjectNew)) },
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q queue) { q.Add(saw(e.Object)) },
+	}
+}
+
+// everyJob queues all unfinished jobs when what they are dispatched by is changed.
+func everyJob[T client.Object](r *Reconciler) handler.TypedEventHandler[T, kinds.Ref] {
+	add := func(ctx context.Context, q queue) {
+		for _, ref := range r.Unfinished(ctx) {
+			q.Add(ref)
+		}
+	}
+	return handler.TypedFuncs[T, kinds.Ref]{
+		CreateFunc: func(ctx context.Context, _ event.TypedCreateEvent[T], q queue) { add(ctx, q) },
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q queue) {
+			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() {
+				add(ctx, q)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, _ event.TypedDeleteEvent[T], q queue) { add(ctx, q) },
+	}
+}
+
+// Unfinished lists the jobs of all Workloads that are not finished, from the cache.
+func (r *Reconciler) Unfinished(ctx context.Context) []kinds.Ref {
+	list := &kueue.WorkloadList{}
+	if err := r.Observer.Manager.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing Workloads to decide anew about all jobs")
+		return nil
+	}
+	var refs []kinds.Ref
+	for i := range list.Items {
+		if !observe.Finished(&list.Items[i]) {
+			ref, _ := kinds.Owner(&list.Items[i])
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}

@@ -1,0 +1,220 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+)
+
+// fakeLink is a connection without a network; the embedded Conn is nil.
+type fakeLink struct {
+	Conn
+	fails  func() error
+	closed chan struct{}
+}
+
+func (l *fakeLink) probe(context.Context, bool) error { return l.fails() }
+func (l *fakeLink) close()                            { close(l.closed) }
+
+// stage is a scripted network, in the fake time of synctest.
+type stage struct {
+	fleet    *Fleet
+	start    time.Time
+	log      []string // of states and attempts, with the seconds since the start
+	dial     func(ctx context.Context, worker string) error
+	probe    func() error
+	links    []*fakeLink
+	finished chan struct{}
+}
+
+func (s *stage) note(format string, args ...any) {
+	s.log = append(s.log, fmt.Sprintf("%v ", time.Since(s.start))+fmt.Sprintf(format, args...))
+}
+
+func newStage(t *testing.T) *stage {
+	s := &stage{start: time.Now(), finished: make(chan struct{})}
+	s.dial = func(context.Context, string) error { return nil }
+	s.probe = func() error { return nil }
+	s.fleet = New(Options{
+		Events: Events{State: func(w string, st Status) { s.note("%s %s", w, st.Reach) }},
+		connect: func(ctx context.Context, to target) (link, error) {
+			s.note("%s attempt", to.worker)
+			if err := s.dial(ctx, to.worker); err != nil {
+				return nil, err
+			}
+			made := &fakeLink{fails: func() error { return s.probe() }, closed: make(chan struct{})}
+			s.links = append(s.links, made)
+			return made, nil
+		},
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { defer close(s.finished); _ = s.fleet.Start(ctx) }()
+	t.Cleanup(func() { stop(); <-s.finished })
+	synctest.Wait()
+	return s
+}
+
+// settle lets everything happen that happens within d.
+func settle(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (s *stage) take() []string {
+	log := s.log
+	s.log = nil
+	return log
+}
+
+func TestAttemptsBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s := newStage(t)
+		s.dial = func(context.Context, string) error { return errors.New("refused") }
+		s.fleet.Set("w1", &rest.Config{}, "1")
+		settle(20 * time.Second)
+		g.Expect(s.take()).To(Equal([]string{
+			"0s w1 Connecting", "0s w1 attempt", "0s w1 Lost", "1s w1 attempt", "1s w1 Lost", "3s w1 attempt", "3s w1 Lost",
+			"7s w1 attempt", "7s w1 Lost", "15s w1 attempt", "15s w1 Lost"}))
+		s.fleet.Set("w1", &rest.Config{}, "1")
+		settle(time.Second)
+		g.Expect(s.take()).To(BeEmpty(), "the same credentials do not hurry it")
+		s.fleet.Set("w1", &rest.Config{}, "2")
+		settle(time.Second)
+		g.Expect(s.take()).To(Equal([]string{
+			"21s w1 Connecting", "21s w1 attempt", "21s w1 Lost", "22s w1 attempt", "22s w1 Lost"}))
+		g.Expect(s.fleet.Status("w1").LostSince).To(Equal(s.start))
+	})
+}
+
+func TestAnAttemptThatHangsIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s := newStage(t)
+		s.dial = func(ctx context.Context, worker string) error {
+			if worker == "sick" {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}
+		s.fleet.Set("sick", &rest.Config{}, "1")
+		settle(time.Second)
+		s.fleet.Set("well", &rest.Config{}, "1")
+		settle(0)
+		g.Expect(s.fleet.Status("well").Reach).To(Equal(Connected))
+		g.Expect(s.fleet.Status("sick").Reach).To(Equal(Connecting))
+		s.dial = func(context.Context, string) error { return nil }
+		s.fleet.Set("sick", &rest.Config{}, "2")
+		settle(0)
+		g.Expect(s.fleet.Status("sick").Reach).To(Equal(Connected))
+	})
+}
+
+func TestAnAttemptIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s := newStage(t)
+		s.dial = func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }
+		s.fleet.Set("w1", &rest.Config{}, "1")
+		settle(time.Minute)
+		g.Expect(s.fleet.Status("w1").Reach).To(Equal(Lost))
+	})
+}
+
+func TestLossIsCountedFromTheFirstFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s := newStage(t)
+		s.fleet.Set("w1", &rest.Config{}, "1")
+		settle(12 * time.Second)
+		s.probe = func() error { return errors.New("down") }
+		s.dial = func(context.Context, string) error { return errors.New("down") }
+		s.take()
+		settle(14 * time.Second)
+		g.Expect(s.take()).To(Equal([]string{"15s w1 Suspect", "25s w1 Lost", "26s w1 attempt", "26s w1 Lost"}))
+		g.Expect(s.fleet.Status("w1").LostSince).To(Equal(s.start.Add(15 * time.Second)))
+		g.Expect(s.links[0].closed).To(BeClosed())
+		s.dial = func(context.Context, string) error { return nil }
+		settle(2 * time.Second)
+		g.Expect(s.fleet.Status("w1")).To(Equal(Status{Reach: Connected, Reason: "Active", Message: "Connected"}))
+	})
+}
+
+func TestAPassingSuspicion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s := newStage(t)
+		s.fleet.Set("w1", &rest.Config{}, "1")
+		settle(0)
+		s.take()
+		s.probe = func() error { return errors.New("down") }
+		settle(7 * time.Second)
+		_, usable := s.fleet.Conn("w1")
+		g.Expect(usable).To(BeTrue())
+		s.probe = func() error { return nil }
+		settle(5 * time.Second)
+		g.Expect(s.take()).To(Equal([]string{"5s w1 Suspect", "10s w1 Connected"}))
+		g.Expect(s.links[0].closed).NotTo(BeClosed())
+	})
+}
+
+func TestUnusableClosesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s := newStage(t)
+		s.fleet.Set("w1", &rest.Config{}, "1")
+		settle(time.Second)
+		s.fleet.Unusable("w1", "BadKubeConfig", "no Secret")
+		_, usable := s.fleet.Conn("w1")
+		g.Expect(usable).To(BeFalse(), "before anything else had a chance to run")
+		settle(time.Hour)
+		g.Expect(s.links).To(HaveLen(1))
+		g.Expect(s.links[0].closed).To(BeClosed())
+		g.Expect(s.fleet.Status("w1").LostSince).To(Equal(s.start.Add(time.Second)))
+		s.fleet.Set("w1", &rest.Config{}, "1")
+		settle(0)
+		g.Expect(s.fleet.Status("w1").Reach).To(Equal(Connected))
+	})
+}
+
+func TestRemovedAndSetAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s := newStage(t)
+		s.fleet.Set("w1", &rest.Config{}, "1")
+		settle(time.Second)
+		s.take()
+		s.fleet.Remove("w1")
+		s.fleet.Set("w1", &rest.Config{}, "1")
+		settle(0)
+		g.Expect(s.take()).To(Equal([]string{"1s w1 ", "1s w1 Connecting", "1s w1 attempt", "1s w1 Connected"}))
+		g.Expect(s.links[0].closed).To(BeClosed())
+		g.Expect(s.links[1].closed).NotTo(BeClosed())
+	})
+}
+
+func TestSetBeforeStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		made := &fakeLink{fails: func() error { return nil }, closed: make(chan struct{})}
+		f := New(Options{connect: func(context.Context, target) (link, error) { return made, nil }})
+		f.Set("w1", &rest.Config{}, "1")
+		settle(time.Hour)
+		g.Expect(f.Status("w1").Reach).To(Equal(Connecting))
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- f.Start(ctx) }()
+		settle(0)
+		g.Expect(f.Status("w1").Reach).To(Equal(Connected))
+		stop()
+		g.Expect(<-ended).To(Succeed())
+		g.Expect(made.closed).To(BeClosed())
+	})
+}

@@ -1,0 +1,159 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"ferry.dev/ferry/playground/process"
+)
+
+// compile builds the named binaries of a tool in one go, beside their place, and moves them there when all are good.
+func (b *Builder) compile(ctx context.Context, t tool, names []string) error {
+	slices.Sort(names)
+	what := strings.Join(names, ", ")
+	b.say("building %s%s", what, aside(t.note))
+	begin := time.Now()
+
+	dir, packages := t.dir(b.Root), []string{}
+	for _, name := range names {
+		packages = append(packages, t.packages[name])
+	}
+	if t.folder == "kueue" {
+		source, err := b.kueueSource(ctx, dir)
+		if err != nil {
+			return fmt.Errorf("build kueue: %w", err)
+		}
+		dir, packages = source, []string{"."}
+	}
+	if err := b.goBuild(ctx, what, dir, t.ldflags, names, packages); err != nil {
+		return err
+	}
+	b.say("built %s in %s", what, time.Since(begin).Round(100*time.Millisecond))
+	return nil
+}
+
+func aside(note string) string {
+	if note == "" {
+		return ""
+	}
+	return " (" + note + ")"
+}
+
+func (b *Builder) ferry(ctx context.Context) (string, error) {
+	begin := time.Now()
+	if err := b.goBuild(ctx, "ferry", b.Root, "", []string{"ferry"}, []string{"./cmd/ferry"}); err != nil {
+		return "", err
+	}
+	b.say("built ferry in %s", time.Since(begin).Round(100*time.Millisecond))
+	return b.bin("ferry"), nil
+}
+
+// goBuild compiles into a fresh folder first: a running binary cannot be written to, and a failed build leaves the old one.
+func (b *Builder) goBuild(ctx context.Context, what, dir, ldflags string, names, packages []string) error {
+	fresh, err := os.MkdirTemp(filepath.Join(b.Home(), "bin"), ".new-")
+	if err != nil {
+		return fmt.Errorf("build %s: %w", what, err)
+	}
+	defer os.RemoveAll(fresh)
+
+	args := []string{"build", "-o", fresh + string(filepath.Separator)}
+	if len(names) == 1 {
+		args[2] = filepath.Join(fresh, names[0])
+	}
+	if ldflags != "" {
+		args = append(args, "-ldflags", ldflags)
+	}
+	if _, err := run(ctx, dir, append(args, packages...)...); err != nil {
+		return fmt.Errorf("build %s: %w", what, err)
+	}
+	for _, name := range names {
+		if err := os.Rename(filepath.Join(fresh, name), b.bin(name)); err != nil {
+			return fmt.Errorf("put %s into place: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// run calls the go command; its error carries the end of what go said. Nothing outlives ctx or this process.
+func run(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	var out, complaints bytes.Buffer
+	cmd := exec.Command("go", args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &complaints
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	cmd.WaitDelay = 5 * time.Second
+	if err := process.Spawn(cmd); err != nil {
+		return nil, fmt.Errorf("start the go command: %w", err)
+	}
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-ctx.Done():
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the compilers too
+		case <-done:
+		}
+	}()
+	err := cmd.Wait()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("go %s: %w; the end of its output:\n%s", args[0], err, end(complaints.Bytes(), 30))
+	}
+	return out.Bytes(), nil
+}
+
+func end(output []byte, lines int) string {
+	all := strings.Split(strings.TrimSpace(string(output)), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+var errNoMetricsPath = errors.New("the path of the metrics certificates is not where it was in Kueue 0.19: adapt playground/build")
+
+// MetricsCerts is where our build of Kueue looks for tls.crt and tls.key, relative to its working folder.
+const MetricsCerts = "metrics-certs"
+
+// kueueSource prepares Kueue's stock main with one constant changed. Outside a cluster, stock Kueue insists on
+// certificates under /etc, even with metrics off; writing there takes root, and would outlive the playground.
+func (b *Builder) kueueSource(ctx context.Context, pins string) (string, error) {
+	module, err := b.moduleDir(ctx, pins, kueueModule)
+	if err != nil {
+		return "", err
+	}
+	main, err := os.ReadFile(filepath.Join(module, "cmd", "kueue", "main.go"))
+	if err != nil {
+		return "", fmt.Errorf("read Kueue's main: %w", err)
+	}
+	const stock = `"/etc/kueue/metrics/certs"`
+	if bytes.Count(main, []byte(stock)) != 1 {
+		return "", errNoMetricsPath
+	}
+	main = bytes.Replace(main, []byte(stock), []byte(`"`+MetricsCerts+`"`), 1)
+
+	source := filepath.Join(b.Home(), "src", "kueue")
+	if err := os.MkdirAll(source, 0o755); err != nil {
+		return "", fmt.Errorf("make the source folder of Kueue: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(source, "main.go"), main, 0o644); err != nil {
+		return "", fmt.Errorf("write Kueue's main: %w", err)
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		data, err := os.ReadFile(filepath.Join(pins, name))
+		if err != nil {
+			return "", fmt.Errorf("read Kueue's pins: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(source, name), data, 0o644); err != nil {
+			return "", fmt.Errorf("write Kueue's pins: %w", err)
+		}
+	}
+	return source, nil
+}

@@ -1,0 +1,148 @@
+package playground
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	"sigs.k8s.io/yaml"
+
+	"ferry.dev/ferry/playground/manifest"
+	"ferry.dev/ferry/playground/process"
+)
+
+func TestOptions(t *testing.T) {
+	for name, c := range map[string]struct {
+		o    Options
+		want string
+	}{
+		"the zero value is fine": {},
+		"capitals":               {o: Options{Name: "Demo"}, want: "no name"},
+		"a path":                 {o: Options{Name: "../demo"}, want: "no name"},
+		"a folder of ours":       {o: Options{Name: "bin"}, want: "no name"},
+		"negative workers":       {o: Options{Workers: -1}, want: "negative"},
+		"two dispatchers":        {o: Options{Ferry: true, StockMultiKueue: true}, want: "not both"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			_, err := c.o.withDefaults()
+			if c.want == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(err).To(MatchError(ContainSubstring(c.want)))
+		})
+	}
+}
+
+func TestStagesAreYAML(t *testing.T) {
+	g := NewWithT(t)
+	data, err := renderStages(1500 * time.Millisecond)
+	g.Expect(err).NotTo(HaveOccurred())
+	stages, err := manifest.Parse(data)
+	g.Expect(err).NotTo(HaveOccurred())
+	delays := map[string]any{}
+	for _, s := range stages {
+		g.Expect(s.GetKind()).To(Equal("Stage"))
+		delay, _, err := unstructured.NestedFieldNoCopy(s.Object, "spec", "delay", "durationMilliseconds")
+		g.Expect(err).NotTo(HaveOccurred())
+		delays[s.GetName()] = delay
+	}
+	g.Expect(delays).To(HaveKeyWithValue("pod-succeeds", BeEquivalentTo(1500)))
+	g.Expect(delays).To(HaveKeyWithValue("pod-fails", BeEquivalentTo(1500)))
+	g.Expect(delays).To(HaveKeyWithValue("pod-starts", BeNil()))
+}
+
+func TestFerryConfigIsFilledIn(t *testing.T) {
+	g := NewWithT(t)
+	addresses := FerryAddresses{Namespace: "ferry-system", WebhookHost: "127.0.0.1", WebhookPort: 9443, Frameworks: []string{"batch/job", "pod"}}
+	data, err := fillFerryConfig(DefaultFerryConfig+"  probeInterval: 1s\nmultiKueue:\n  workerLostTimeout: 5s\n", addresses)
+	g.Expect(err).NotTo(HaveOccurred())
+	var config map[string]any
+	g.Expect(yaml.UnmarshalStrict(data, &config)).To(Succeed())
+	g.Expect(config["integrations"]).To(Equal(map[string]any{"frameworks": []any{"batch/job", "pod"}}))
+	g.Expect(config["workers"]).To(HaveKeyWithValue("probeInterval", "1s"))
+
+	_, err = fillFerryConfig("{{.NoSuchField}}", addresses)
+	g.Expect(err).To(MatchError(ContainSubstring("NoSuchField")))
+}
+
+func TestEachReturnsTheFirstFailureAndCancelsTheOthers(t *testing.T) {
+	g := NewWithT(t)
+	broken := errors.New("broken")
+	err := each(context.Background(), []bool{true, false}, func(ctx context.Context, fails bool) error {
+		if fails {
+			return broken
+		}
+		<-ctx.Done() // else this test hangs
+		return ctx.Err()
+	})
+	g.Expect(err).To(MatchError(broken))
+	g.Expect(each(context.Background(), []int{1, 2}, func(context.Context, int) error { return nil })).To(Succeed())
+}
+
+func TestAwaitEndsWithTheProcessItNeeds(t *testing.T) {
+	g := NewWithT(t)
+	p := process.New(process.Spec{
+		Name: "w1/kueue", Path: "/bin/sh", Args: []string{"-c", "echo no certificate; exit 1"}, Log: filepath.Join(t.TempDir(), "log"),
+	})
+	g.Expect(p.Start()).To(Succeed())
+	err := await(context.Background(), "w1/kueue", func(context.Context) error { return errors.New("refused") }, p)
+	g.Expect(err).To(MatchError(And(ContainSubstring("w1/kueue ended by itself"), ContainSubstring("no certificate"))))
+}
+
+func TestQuotasOfQueues(t *testing.T) {
+	g := NewWithT(t)
+	p := &Playground{workers: []*Cluster{{Name: "w1"}, {Name: "w2"}}}
+	o := QueueOptions{Manager: Quota{CPU: "8"}, PerWorker: map[string]Quota{"w2": {CPU: "2"}}}.withDefaults(p)
+	g.Expect(o.Workers).To(Equal([]string{"w1", "w2"}))
+	cpu := func(cluster string) string {
+		q, err := o.clusterQueue(&Cluster{Name: cluster})
+		g.Expect(err).NotTo(HaveOccurred())
+		return q.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota.String()
+	}
+	g.Expect([]string{cpu("manager"), cpu("w1"), cpu("w2")}).To(Equal([]string{"8", "8", "2"}))
+
+	manager, err := o.clusterQueue(&Cluster{Name: "manager"})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(manager.Spec.AdmissionChecksStrategy.AdmissionChecks).To(Equal([]kueue.AdmissionCheckStrategyRule{{Name: "queue"}}))
+
+	o.Worker.CPU = "many"
+	_, err = o.clusterQueue(&Cluster{Name: "w1"})
+	g.Expect(err).To(MatchError(ContainSubstring(`"many"`)))
+}
+
+func TestTheWebhooksOfJobsSpareSystemNamespaces(t *testing.T) {
+	g := NewWithT(t)
+	hook := func(group string) map[string]any {
+		h := map[string]any{"rules": []any{map[string]any{"apiGroups": []any{group}}}}
+		g.Expect(spareSystemNamespaces(h)).To(BeTrue())
+		return h
+	}
+	g.Expect(hook("batch")).To(HaveKey("namespaceSelector"))
+	g.Expect(hook("kueue.x-k8s.io")).NotTo(HaveKey("namespaceSelector"))
+}
+
+func TestAStateFolderIsClaimedOnce(t *testing.T) {
+	g := NewWithT(t)
+	root := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	one, two := newPlayground(root, Options{Name: "x"}), newPlayground(root, Options{Name: "x"})
+	rest := filepath.Join(one.Dir(), "w1", "audit.log")
+	g.Expect(os.MkdirAll(filepath.Dir(rest), 0o755)).To(Succeed())
+	g.Expect(os.WriteFile(rest, nil, 0o600)).To(Succeed())
+
+	g.Expect(one.claimState()).To(Succeed())
+	g.Expect(rest).NotTo(BeAnExistingFile(), "a crash left it")
+	g.Expect(two.claimState()).To(MatchError(ContainSubstring("runs already")))
+	g.Expect(one.Stop()).To(Succeed())
+	g.Expect(one.Dir()).NotTo(BeADirectory())
+	g.Expect(two.claimState()).To(Succeed())
+	g.Expect(two.Stop()).To(Succeed())
+}

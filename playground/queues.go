@@ -1,0 +1,183 @@
+package playground
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Quota is what a cluster's queue may hand out.
+type Quota struct{ CPU, Memory string }
+
+// QueueOptions describe one queue, the same in all clusters but for its quota. Empty fields get defaults.
+type QueueOptions struct {
+	Namespace    string // of the LocalQueue; made if missing. Default "default"
+	LocalQueue   string // default "queue"
+	ClusterQueue string // default: as LocalQueue
+	Flavor       string // default "default"
+	Check        string // AdmissionCheck and MultiKueueConfig on the manager. Default: as ClusterQueue
+
+	Manager   Quota            // default 1000 CPUs, 4Ti
+	Worker    Quota            // of each worker; default as Manager
+	PerWorker map[string]Quota // exceptions by worker name
+	Workers   []string         // which workers the config names, in this order; default all
+	// Edit, if set, may change a ClusterQueue before it is made (preemption, cohort, …).
+	Edit func(cluster string, q *kueue.ClusterQueue) `json:"-"`
+}
+
+func (o QueueOptions) withDefaults(p *Playground) QueueOptions {
+	fill := func(field *string, value string) {
+		if *field == "" {
+			*field = value
+		}
+	}
+	fill(&o.Namespace, metav1.NamespaceDefault)
+	fill(&o.LocalQueue, "queue")
+	fill(&o.ClusterQueue, o.LocalQueue)
+	fill(&o.Flavor, "default")
+	fill(&o.Check, o.ClusterQueue)
+	fill(&o.Manager.CPU, "1000")
+	fill(&o.Manager.Memory, "4Ti")
+	fill(&o.Worker.CPU, o.Manager.CPU)
+	fill(&o.Worker.Memory, o.Manager.Memory)
+	if o.Workers == nil {
+		for _, w := range p.workers {
+			o.Workers = append(o.Workers, w.Name)
+		}
+	}
+	return o
+}
+
+func (o QueueOptions) quota(cluster string) Quota {
+	if cluster == managerName {
+		return o.Manager
+	}
+	q := o.PerWorker[cluster]
+	if q.CPU == "" {
+		q.CPU = o.Worker.CPU
+	}
+	if q.Memory == "" {
+		q.Memory = o.Worker.Memory
+	}
+	return q
+}
+
+// InstallQueues makes a queue in all clusters, and on the manager the check that sends its jobs to workers. It
+// returns once the queues are active; on a manager with neither Ferry nor MultiKueue nobody activates the check, so
+// there it does not wait.
+func (p *Playground) InstallQueues(ctx context.Context, o QueueOptions) error {
+	o = o.withDefaults(p)
+	return each(ctx, p.Clusters(), func(ctx context.Context, c *Cluster) error {
+		if err := c.installQueue(ctx, o); err != nil {
+			return fmt.Errorf("install queue %s on %s: %w", o.LocalQueue, c.Name, err)
+		}
+		if c.IsManager() && !p.options.Ferry && !p.options.StockMultiKueue {
+			return nil
+		}
+		return c.awaitQueue(ctx, o)
+	})
+}
+
+func (c *Cluster) installQueue(ctx context.Context, o QueueOptions) error {
+	if err := c.ensureNamespace(ctx, o.Namespace); err != nil {
+		return err
+	}
+	objects := []client.Object{&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: o.Flavor}}}
+	if c.IsManager() {
+		objects = append(objects, o.config(), o.check())
+	}
+	queue, err := o.clusterQueue(c)
+	if err != nil {
+		return err
+	}
+	objects = append(objects, queue, &kueue.LocalQueue{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.LocalQueue},
+		Spec:       kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(o.ClusterQueue)},
+	})
+	for _, object := range objects {
+		if err := c.client.Create(ctx, object); client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("make %T %s: %w", object, object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+func (o QueueOptions) config() *kueue.MultiKueueConfig {
+	return &kueue.MultiKueueConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: o.Check},
+		Spec:       kueue.MultiKueueConfigSpec{Clusters: slices.Clone(o.Workers)},
+	}
+}
+
+func (o QueueOptions) check() *kueue.AdmissionCheck {
+	return &kueue.AdmissionCheck{
+		ObjectMeta: metav1.ObjectMeta{Name: o.Check},
+		Spec: kueue.AdmissionCheckSpec{
+			ControllerName: kueue.MultiKueueControllerName,
+			Parameters: &kueue.AdmissionCheckParametersReference{
+				APIGroup: kueue.SchemeGroupVersion.Group, Kind: "MultiKueueConfig", Name: o.Check,
+			},
+		},
+	}
+}
+
+func (o QueueOptions) clusterQueue(c *Cluster) (*kueue.ClusterQueue, error) {
+	quota := o.quota(c.Name)
+	cpu, err := resource.ParseQuantity(quota.CPU)
+	if err != nil {
+		return nil, fmt.Errorf("CPU quota %q: %w", quota.CPU, err)
+	}
+	memory, err := resource.ParseQuantity(quota.Memory)
+	if err != nil {
+		return nil, fmt.Errorf("memory quota %q: %w", quota.Memory, err)
+	}
+	q := &kueue.ClusterQueue{
+		ObjectMeta: metav1.ObjectMeta{Name: o.ClusterQueue},
+		Spec: kueue.ClusterQueueSpec{
+			NamespaceSelector: &metav1.LabelSelector{},
+			ResourceGroups: []kueue.ResourceGroup{{
+				CoveredResources: []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory},
+				Flavors: []kueue.FlavorQuotas{{
+					Name: kueue.ResourceFlavorReference(o.Flavor),
+					Resources: []kueue.ResourceQuota{
+						{Name: corev1.ResourceCPU, NominalQuota: cpu},
+						{Name: corev1.ResourceMemory, NominalQuota: memory},
+					},
+				}},
+			}},
+		},
+	}
+	if c.IsManager() {
+		q.Spec.AdmissionChecksStrategy = &kueue.AdmissionChecksStrategy{
+			AdmissionChecks: []kueue.AdmissionCheckStrategyRule{{Name: kueue.AdmissionCheckReference(o.Check)}},
+		}
+	}
+	if o.Edit != nil {
+		o.Edit(c.Name, q)
+	}
+	return q, nil
+}
+
+func (c *Cluster) awaitQueue(ctx context.Context, o QueueOptions) error {
+	return await(ctx, fmt.Sprintf("queue %s on %s", o.LocalQueue, c.Name), func(ctx context.Context) error {
+		var q kueue.LocalQueue
+		if err := c.client.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.LocalQueue}, &q); err != nil {
+			return err
+		}
+		active := meta.FindStatusCondition(q.Status.Conditions, kueue.LocalQueueActive)
+		switch {
+		case active == nil:
+			return fmt.Errorf("LocalQueue %s has no Active condition", o.LocalQueue)
+		case active.Status != metav1.ConditionTrue:
+			return fmt.Errorf("LocalQueue %s is not active: %s", o.LocalQueue, active.Message)
+		}
+		return nil
+	}, c.Component("kueue"), c.apiserver)
+}

@@ -1,0 +1,189 @@
+package scenario
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/placement"
+	"ferry.dev/ferry/test/scenario/world"
+)
+
+// commands is the language of the transcripts.
+var commands map[string]func(*session, []string)
+
+func init() {
+	commands = map[string]func(*session, []string){
+		// The stage.
+		"workers": (*session).workers,
+		"config":  func(s *session, a []string) { s.world.SetWorkers(a) },
+		"advance": func(s *session, a []string) { s.world.Advance(duration(a[0])) },
+		"settle":  (*session).settle,
+		"resync":  func(s *session, _ []string) { s.world.Resync(); s.world.Repeat() },
+		"show":    (*session).show,
+		"writes":  (*session).writes,
+		// Users.
+		"submit":     (*session).submit,
+		"delete":     func(s *session, a []string) { s.world.Delete(a[0]) },
+		"deactivate": func(s *session, a []string) { s.setActive(a[0], false) },
+		"activate":   func(s *session, a []string) { s.setActive(a[0], true) },
+		"priority":   func(s *session, a []string) { s.world.SetPriority(a[0], int32(number(a[1]))) },
+		"resize":     func(s *session, a []string) { s.world.Resize(a[0], int32(number(a[1]))) },
+		"check":      func(s *session, a []string) { s.world.SetCheck(a[0], a[1], kueue.CheckState(a[2])) },
+		"drop-check": func(s *session, a []string) { s.world.DropCheck(a[0]) },
+		"make-check": func(s *session, _ []string) { s.world.MakeFerryCheck() },
+		"nominate":   func(s *session, a []string) { s.world.Nominate(a[0], a[1:]) },
+		// Kueue.
+		"reserve":     (*session).reserve,
+		"evict":       func(s *session, a []string) { s.did(s.world.Kueue.Evict(s.world.Workload(a[0]))) },
+		"reserve-on":  (*session).reserveOn,
+		"admit-on":    (*session).admitOn,
+		"evict-on":    (*session).evictOn,
+		"finish-on":   (*session).finishOn,
+		"out-of-sync": func(s *session, a []string) { s.world.Worker(a[0]).Kueue.FinishOutOfSync(s.world.Copy(a[0], a[1])) },
+		// People on workers.
+		"delete-on":      func(s *session, a []string) { s.world.DeleteOnWorker(a[0], a[2], a[1]) },
+		"foreign":        (*session).foreign,
+		"remove-foreign": func(s *session, a []string) { s.world.RemoveForeign(a[0], a[1]) },
+		"drop-queue":     func(s *session, a []string) { s.world.DropQueue(a[0]) },
+		"make-queue":     func(s *session, a []string) { s.world.MakeQueue(a[0]) },
+		// The network, and Ferry itself.
+		"lose":           func(s *session, a []string) { s.world.Cut(a[0]); s.world.Notice(a[0]) },
+		"cut":            func(s *session, a []string) { s.world.Cut(a[0]) },
+		"return":         func(s *session, a []string) { s.world.Mend(a[0]) },
+		"remove-cluster": func(s *session, a []string) { s.world.RemoveCluster(a[0]) },
+		"stop-ferry":     func(s *session, _ []string) { s.world.StopFerry() },
+		"start-ferry":    func(s *session, _ []string) { s.world.StartFerry() },
+		"restart-ferry":  func(s *session, _ []string) { s.world.StopFerry(); s.world.StartFerry() },
+		"hold":           func(s *session, a []string) { s.world.Held[a[0]] = true },
+		"deliver":        func(s *session, a []string) { delete(s.world.Held, a[0]) },
+		"fail-next":      (*session).failNext,
+	}
+}
+
+func duration(word string) time.Duration {
+	d, err := time.ParseDuration(word)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func number(word string) int {
+	n, err := strconv.Atoi(word)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func (s *session) did(happened bool) {
+	if !happened {
+		s.printf("nothing to do")
+	}
+}
+
+// workers w1 w2 [dispatcher=incremental|external] [step=1] [round=5m] [checks=a,b] [capacity=1]
+func (s *session) workers(words []string) {
+	o := world.Options{Dispatcher: placement.AllAtOnceName, StepSize: 1, Round: 5 * time.Minute, Capacity: 8}
+	for _, word := range words {
+		name, value, isOption := strings.Cut(word, "=")
+		switch {
+		case !isOption:
+			o.Workers = append(o.Workers, word)
+		case name == "dispatcher" && value == "incremental":
+			o.Dispatcher = placement.IncrementalName
+		case name == "dispatcher":
+			o.Dispatcher = world.ExternalDispatcher
+		case name == "step":
+			o.StepSize = number(value)
+		case name == "round":
+			o.Round = duration(value)
+		case name == "checks":
+			o.Checks = strings.Split(value, ",")
+		case name == "capacity":
+			o.Capacity = number(value)
+		}
+	}
+	s.world, s.seen = world.New(o), map[string]int{}
+}
+
+// submit job NAME [PARALLELISM] | submit plain-job NAME | submit other KIND NAME
+func (s *session) submit(a []string) {
+	parallelism := 1
+	if len(a) > 2 && a[0] != "other" {
+		parallelism = number(a[2])
+	}
+	var err error
+	switch a[0] {
+	case "job":
+		err = s.world.Submit(a[1], int64(parallelism))
+	case "plain-job":
+		err = s.world.SubmitJob(world.NewJob(a[1], int64(parallelism)))
+	case "other":
+		err = s.world.SubmitOther(a[1], a[2])
+	}
+	if err != nil {
+		s.printf("%v", err)
+	}
+}
+
+func (s *session) setActive(name string, active bool) {
+	if wl := s.world.Workload(name); wl != nil {
+		s.world.Kueue.SetActive(wl, active)
+	}
+}
+
+func (s *session) reserve(a []string) {
+	// Kueue has to make the Workload, or to end the last eviction, first.
+	s.world.SettleKueue()
+	wl := s.world.AnyWorkload(a[0])
+	s.did(wl != nil && s.world.Kueue.Reserve(wl))
+}
+
+func (s *session) reserveOn(a []string) {
+	wl := s.world.Copy(a[0], a[1])
+	s.did(wl != nil && s.world.Worker(a[0]).Kueue.Reserve(wl))
+}
+
+func (s *session) admitOn(a []string) {
+	wl := s.world.Copy(a[0], a[1])
+	s.did(wl != nil && s.world.Worker(a[0]).Kueue.Admit(wl))
+}
+
+func (s *session) evictOn(a []string) {
+	wl := s.world.Copy(a[0], a[1])
+	s.did(wl != nil && s.world.Worker(a[0]).Kueue.Evict(wl))
+}
+
+func (s *session) finishOn(a []string) {
+	s.world.SettleKueue()
+	job := s.world.JobOn(a[0], a[1])
+	s.did(job != nil && s.world.Worker(a[0]).Kueue.Finish(job, !slices.Contains(a, "failed")))
+}
+
+func (s *session) foreign(a []string) {
+	origin := ""
+	if len(a) > 2 {
+		origin = a[2]
+	}
+	if err := s.world.Foreign(a[0], a[1], origin); err != nil {
+		s.printf("%v", err)
+	}
+}
+
+// fail-next WORKER VERB CODE
+func (s *session) failNext(a []string) {
+	if s.world.Faults.Once == nil {
+		s.world.Faults.Once = map[string]int{}
+	}
+	s.world.Faults.Once[a[0]+" "+a[1]] = number(a[2])
+}
+
+func (s *session) writes(_ []string) {
+	s.printf("%d requests", s.world.Writes-s.told)
+	s.told = s.world.Writes
+}

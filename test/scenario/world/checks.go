@@ -1,0 +1,139 @@
+package world
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/plan"
+	"ferry.dev/ferry/test/scenario/cluster"
+	"ferry.dev/ferry/test/scenario/kueuemodel"
+)
+
+// checkManagerWrite: Ferry writes status on the manager, and nothing else.
+func (w *World) checkManagerWrite(write cluster.Write) {
+	if write.Verb != "apply" && write.Verb != "patch" {
+		w.Violation("Ferry tries to %s %s on the manager", write.Verb, write.Key)
+	}
+}
+
+// checkWorkerWrite checks invariants 2 to 4 at the moment of a write.
+func (w *World) checkWorkerWrite(worker *Worker, write cluster.Write) {
+	if write.Verb == "create" {
+		w.checkCreate(worker, write.New)
+		return
+	}
+	if !ours(write.Old) {
+		w.Violation("invariant 2: Ferry tries to %s %s on %s, which is not its own", write.Verb, write.Key, worker.Name)
+	}
+	if job, ok := write.Old.(*unstructured.Unstructured); ok && write.Verb == "delete" {
+		w.checkResultKept(worker, job)
+	}
+}
+
+func (w *World) checkCreate(worker *Worker, obj client.Object) {
+	if !ours(obj) {
+		w.Violation("invariant 2: %s is made on %s without marks", cluster.KeyOf(obj), worker.Name)
+		return
+	}
+	at := offer{obj.GetName(), obj.GetAnnotations()[kinds.ReservationAnnotation], worker.Name}
+	switch o := obj.(type) {
+	case *kueue.Workload:
+		if !w.book.nominations[at] {
+			w.Violation("invariant 3: a copy of %s is made on %s, which was not nominated for it", o.Name, worker.Name)
+		}
+	case *unstructured.Unstructured:
+		at.workload = o.GetLabels()[kinds.PrebuiltWorkload]
+		if !w.book.claims[at] {
+			w.Violation("invariant 3: job %s is placed on %s, which has no claim", o.GetName(), worker.Name)
+		}
+		w.checkFresh(worker, o)
+	}
+}
+
+// checkFresh: what Ferry's caches show must hold, not only have held.
+func (w *World) checkFresh(worker *Worker, job *unstructured.Unstructured) {
+	if w.depth > 0 || w.ferry == nil || !w.managerKnown(RefOf(job.GetName())) || w.moved {
+		return
+	}
+	if !w.holdsClaim(worker.Name, job) {
+		w.Violation("invariant 3: job %s is placed on %s, which Ferry can see has no claim now", job.GetName(), worker.Name)
+	}
+}
+
+// checkResultKept is the first half of invariant 4.
+func (w *World) checkResultKept(worker *Worker, job *unstructured.Unstructured) {
+	r, known := w.book.results[origin(job)]
+	if !known || r.worker != worker.Name || !endedAlready(job) {
+		return
+	}
+	on := w.Manager.Job(job.GetNamespace(), job.GetName())
+	if on == nil || on.GetUID() != origin(job) || on.GetDeletionTimestamp() != nil || endedAlready(on) {
+		return
+	}
+	w.Violation("invariant 4: the result of %s is deleted on %s before it is on the manager", job.GetName(), worker.Name)
+}
+
+// check looks at what holds in every state.
+func (w *World) check() {
+	for _, obj := range w.Manager.List("Job") {
+		job := obj.(*unstructured.Unstructured)
+		if by, _, _ := unstructured.NestedString(job.Object, "spec", "managedBy"); by == "" {
+			w.Violation("job %s lost its managedBy", job.GetName())
+		}
+	}
+}
+
+// Leftovers are Ferry's objects on reachable workers that no live job needs (invariant 5).
+func (w *World) Leftovers() []string {
+	var left []string
+	for _, name := range w.names {
+		if w.workers[name].Cut {
+			continue
+		}
+		for _, obj := range slices.Concat(w.workers[name].Cluster.List("Workload"), w.workers[name].Cluster.List("Job")) {
+			if ours(obj) && !w.needed(name, obj) {
+				left = append(left, name+": "+cluster.KeyOf(obj).String())
+			}
+		}
+	}
+	return left
+}
+
+func (w *World) needed(worker string, obj client.Object) bool {
+	ref, _ := kinds.CopyOf(obj)
+	wl := w.Workload(ref.Name)
+	if wl == nil || plan.Reservation(wl) != obj.GetAnnotations()[kinds.ReservationAnnotation] {
+		return false
+	}
+	if on := w.Manager.Job(Namespace, ref.Name); endedAlready(on) {
+		return false
+	}
+	if wl.Status.ClusterName != nil {
+		return *wl.Status.ClusterName == worker
+	}
+	return slices.Contains(wl.Status.NominatedClusterNames, worker)
+}
+
+// Unfinished are the manager's active jobs that did not come to an end (invariant 6).
+func (w *World) Unfinished() []string {
+	var names []string
+	for _, obj := range w.Manager.List("Job") {
+		job := obj.(*unstructured.Unstructured)
+		wl := w.Kueue.WorkloadOf(job)
+		ended, _ := kueuemodel.Ended(job)
+		if wl == nil || !ended || !finished(wl) {
+			names = append(names, job.GetName())
+		}
+	}
+	return names
+}
+
+func finished(wl *kueue.Workload) bool {
+	return slices.ContainsFunc(wl.Status.Conditions, func(c condition) bool {
+		return c.Type == kueue.WorkloadFinished && c.Status == "True"
+	})
+}

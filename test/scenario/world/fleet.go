@@ -1,0 +1,99 @@
+package world
+
+import (
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ferry.dev/ferry/internal/fleet"
+	"ferry.dev/ferry/internal/observe"
+	"ferry.dev/ferry/test/scenario/cache"
+	"ferry.dev/ferry/test/scenario/cluster"
+)
+
+var (
+	errGone     = errors.New("the connection to the worker is gone")
+	errNoAnswer = errors.New("the worker did not answer in time")
+	jobGVK      = batchv1.SchemeGroupVersion.WithKind("Job")
+	jobMeta     = metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}
+)
+
+// link is Ferry's connection to one worker; it implements fleet.Conn.
+type link struct {
+	world  *World
+	worker *Worker
+	cache  *cache.Cache
+	dead   bool
+	// jobs is set once the informers of the job kinds have synced, which may be
+	// after the worker counts as connected.
+	jobs bool
+}
+
+func (l *link) Reader() client.Reader {
+	return cache.Reader{Cache: l.cache, Index: observe.CopyIndex, Refuse: l.refuse}
+}
+
+func (l *link) Names() client.Reader { return l.Reader() }
+
+func (l *link) refuse(kind string) error {
+	if l.dead {
+		return errGone
+	}
+	if kind == "Job" && !l.jobs {
+		return &fleet.NotServedError{Kind: jobGVK, Why: "its informer has not synced"}
+	}
+	return nil
+}
+
+func (l *link) Serves(schema.GroupVersionKind) (bool, string) {
+	if !l.jobs {
+		return false, "Job cannot be read yet"
+	}
+	return true, ""
+}
+
+func (l *link) Client() client.Client {
+	return &cluster.Client{Cluster: l.worker.Cluster, Through: l.through, Inspect: func(w cluster.Write) { l.world.checkWorkerWrite(l.worker, w) }}
+}
+
+// through carries a request to the worker, or does not.
+func (l *link) through(verb string, key cluster.Key, run func() error) error {
+	if l.dead {
+		return errGone
+	}
+	l.world.Writes++
+	return l.world.carry(l.worker, verb, key, run)
+}
+
+// fleetView implements fleet.View for one life of Ferry.
+type fleetView struct{ world *World }
+
+func (f fleetView) Workers() []string {
+	names := slices.Clone(f.world.configured)
+	slices.Sort(names)
+	return names
+}
+
+func (f fleetView) Status(name string) fleet.Status {
+	w := f.world.workers[name]
+	if w == nil || !slices.Contains(f.world.configured, name) {
+		return fleet.Status{Reach: fleet.Unknown}
+	}
+	if w.link != nil {
+		return fleet.Status{Reach: fleet.Connected}
+	}
+	return fleet.Status{Reach: fleet.Lost, LostSince: w.lostSince}
+}
+
+func (f fleetView) Conn(name string) (fleet.Conn, bool) {
+	w := f.world.workers[name]
+	if w == nil || w.link == nil || !slices.Contains(f.world.configured, name) {
+		return nil, false
+	}
+	return w.link, true
+}

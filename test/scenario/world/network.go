@@ -1,0 +1,199 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/test/scenario/cache"
+	"ferry.dev/ferry/test/scenario/cluster"
+)
+
+// Faults says what may go wrong with requests; zero: nothing.
+type Faults struct {
+	// Fail, Lose and Late are the chances, of 1000, that a request to a worker
+	// fails, that its answer is lost, and that it arrives later, unnoticed.
+	Fail, Lose, Late int
+	// Conflict is the chance, of 1000, that a write on the manager fails as a conflict.
+	Conflict int
+	// Between is the chance, of 1000, that the world moves on between a decision and its write.
+	Between int
+	// Once fails the next request of a verb to a worker with a code of HTTP.
+	Once map[string]int
+}
+
+// Connect gives Ferry a live connection to a worker, with caches that list everything there is now.
+func (w *World) Connect(name string) {
+	worker := w.workers[name]
+	if w.ferry == nil || worker.link != nil {
+		return
+	}
+	l := &link{world: w, worker: worker}
+	l.cache = cache.New(worker.Cluster, cache.Ours("Workload", Origin), cache.Ours("Job", Origin), cache.Names("Job", jobMeta), cache.All("LocalQueue"))
+	f := w.ferry
+	l.cache.Handle = func(d cache.Delivery) { f.sawWorker(name, d) }
+	worker.link = l
+	w.Tracef("fleet: %s connected", name)
+	w.connected(name)
+}
+
+// SyncJobs lets the informers of the job kinds come after the connection.
+func (w *World) SyncJobs(name string) {
+	l := w.workers[name].link
+	if l == nil || l.jobs {
+		return
+	}
+	l.jobs = true
+	w.Tracef("fleet: %s serves Job", name)
+	w.connected(name)
+}
+
+// connected is the wiring: whatever concerns this worker is decided anew.
+func (w *World) connected(name string) {
+	w.workers[name].link.cache.Replay()
+	w.ferry.everyJob()
+	w.ferry.held(name)
+}
+
+// Cut stops all requests and events between Ferry and a worker; Ferry does not know yet.
+func (w *World) Cut(name string) {
+	w.workers[name].Cut = true
+	w.book.doubt(name)
+	w.Tracef("network: %s cut off", name)
+}
+
+// Notice lets Ferry's probes find out that a worker is lost.
+func (w *World) Notice(name string) {
+	worker := w.workers[name]
+	if worker.link == nil {
+		return
+	}
+	w.disconnect(worker)
+	worker.lostSince = w.Clock.Now()
+	w.Tracef("fleet: %s lost", name)
+	w.ferry.everyJob()
+}
+
+func (w *World) disconnect(worker *Worker) {
+	w.book.doubt(worker.Name)
+	if worker.link == nil {
+		return
+	}
+	worker.link.dead = true
+	worker.link.cache.Stop()
+	worker.link = nil
+}
+
+// Mend lets requests through again; Ferry still has to connect.
+func (w *World) Mend(name string) {
+	w.workers[name].Cut = false
+	w.Tracef("network: %s mended", name)
+}
+
+func (w *World) chance(of1000 int) bool {
+	return w.rand != nil && of1000 > 0 && w.rand.IntN(1000) < of1000
+}
+
+// throughManager carries a request to the manager.
+func (w *World) throughManager(verb string, key cluster.Key, run func() error) error {
+	w.Writes++
+	w.between()
+	if w.chance(w.Faults.Conflict) {
+		w.Tracef("network: %s %s on the manager conflicts", verb, key)
+		return apierrors.NewConflict(schema.GroupResource{Resource: key.Kind}, key.Name, errors.New("somebody else was faster"))
+	}
+	if w.chance(w.Faults.Lose) {
+		err := run()
+		w.Tracef("network: the answer to %s %s on the manager is lost (%v)", verb, key, err)
+		return errNoAnswer
+	}
+	err := run()
+	w.Tracef("  ferry: %s %s on the manager: %s", verb, key, outcome(err))
+	return err
+}
+
+// carry takes a request to a worker, through whatever the network does to it.
+func (w *World) carry(worker *Worker, verb string, key cluster.Key, run func() error) error {
+	w.between()
+	if code := w.Faults.Once[worker.Name+" "+verb]; code != 0 {
+		delete(w.Faults.Once, worker.Name+" "+verb)
+		return failure(code, key)
+	}
+	switch {
+	case worker.Cut, w.chance(w.Faults.Fail):
+		w.Tracef("network: %s %s does not reach %s", verb, key, worker.Name)
+		return errNoAnswer
+	case w.chance(w.Faults.Late) && verb != "get":
+		w.Tracef("network: %s %s to %s is slow", verb, key, worker.Name)
+		w.late = append(w.late, lateWrite{worker, fmt.Sprintf("%s %s", verb, key), run})
+		return errNoAnswer
+	case w.chance(w.Faults.Lose):
+		err := run()
+		w.book.doubt(worker.Name)
+		w.Tracef("network: the answer to %s %s on %s is lost (%v)", verb, key, worker.Name, err)
+		return errNoAnswer
+	}
+	err := run()
+	w.Tracef("  ferry: %s %s on %s: %s", verb, key, worker.Name, outcome(err))
+	return err
+}
+
+// Land lets the i-th slow request arrive.
+func (w *World) Land(i int) {
+	late := w.late[i]
+	w.late = append(w.late[:i:i], w.late[i+1:]...)
+	if late.worker.Cut {
+		w.Tracef("network: slow %s is lost on the way to %s", late.what, late.worker.Name)
+		return
+	}
+	w.book.doubt(late.worker.Name)
+	w.Tracef("network: slow %s arrives on %s: %s", late.what, late.worker.Name, outcome(w.arrive(late)))
+}
+
+// between lets the world move on between a decision and its write.
+func (w *World) between() {
+	if w.depth > 0 || !w.chance(w.Faults.Between) {
+		return
+	}
+	w.depth++
+	w.moved = true
+	for range 1 + w.rand.IntN(3) {
+		w.StepOnce()
+	}
+	w.depth--
+}
+
+func outcome(err error) string {
+	if err == nil {
+		return "done"
+	}
+	return err.Error()
+}
+
+func failure(code int, key cluster.Key) error {
+	switch code {
+	case 403:
+		return apierrors.NewForbidden(schema.GroupResource{Resource: key.Kind}, key.Name, errors.New("the account may not do this"))
+	case 404:
+		return apierrors.NewNotFound(schema.GroupResource{Resource: key.Kind}, key.Name)
+	case 409:
+		return apierrors.NewConflict(schema.GroupResource{Resource: key.Kind}, key.Name, errors.New("changed"))
+	case 429:
+		return apierrors.NewTooManyRequests("slow down", 1)
+	default:
+		return apierrors.NewInternalError(fmt.Errorf("status %d", code))
+	}
+}
+
+func refKey(ref kinds.Ref) cluster.Key {
+	return cluster.Key{Kind: "Job", Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// arrive lets a slow request take effect, which its sender has given up by now.
+func (w *World) arrive(late lateWrite) error {
+	w.moved = true
+	return late.run()
+}

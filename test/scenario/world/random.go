@@ -1,0 +1,241 @@
+package world
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/placement"
+)
+
+// Random lives through a world of faults that a seed determines, then lets the
+// faults stop, and returns the world with everything that was wrong as Violations.
+func Random(seed uint64) *World {
+	r := rand.New(rand.NewPCG(seed, 0xfe77))
+	g := newGame(r)
+	for range 150 + r.IntN(250) {
+		g.step()
+		g.world.check()
+		if len(g.world.violations) > 0 {
+			return g.world
+		}
+	}
+	g.calm()
+	return g.world
+}
+
+// game is what users and faults do in a random world.
+type game struct {
+	world *World
+	rand  *rand.Rand
+	jobs  []string
+	// config is what the MultiKueueConfig lists at the end.
+	config []string
+}
+
+func newGame(r *rand.Rand) *game {
+	g := &game{rand: r}
+	for i := range 1 + r.IntN(4) {
+		g.config = append(g.config, fmt.Sprintf("w%d", i+1))
+	}
+	for i := range 1 + r.IntN(5) {
+		g.jobs = append(g.jobs, fmt.Sprintf("job%d", i+1))
+	}
+	o := Options{
+		Workers: g.config, Capacity: 1 + r.IntN(3), Rand: r, StepSize: 1 + r.IntN(2), Round: time.Minute,
+		Dispatcher: pick(r, placement.AllAtOnceName, placement.AllAtOnceName, placement.IncrementalName, ExternalDispatcher),
+	}
+	if r.IntN(4) == 0 {
+		o.Checks = []string{"prov"}
+	}
+	g.world = New(o)
+	if r.IntN(4) > 0 {
+		g.world.Faults = Faults{Fail: r.IntN(100), Lose: r.IntN(100), Late: r.IntN(60), Conflict: r.IntN(150), Between: r.IntN(400)}
+	}
+	return g
+}
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+
+func (g *game) step() {
+	switch n := g.rand.IntN(100); {
+	case n < 78:
+		if !g.world.StepOnce() {
+			g.world.Advance(time.Second)
+		}
+	case n < 86:
+		g.world.Advance(pick(g.rand, 100*time.Millisecond, 500*time.Millisecond, time.Second, 3*time.Second, 30*time.Second, 2*time.Minute))
+	case n < 94:
+		g.user()
+	case n < 97:
+		g.kueue()
+	default:
+		g.disaster()
+	}
+}
+
+func (g *game) user() {
+	w, name := g.world, pick(g.rand, g.jobs...)
+	if w.Manager.Job(Namespace, name) == nil {
+		w.Tracef("user: submit %s", name)
+		_ = w.Submit(name, int64(1+g.rand.IntN(2)))
+		return
+	}
+	switch g.rand.IntN(8) {
+	case 0:
+		w.Tracef("user: delete %s", name)
+		w.Delete(name)
+	case 1:
+		if wl := w.Workload(name); wl != nil {
+			w.Tracef("user: toggle active of %s", name)
+			w.Kueue.SetActive(wl, wl.Spec.Active != nil && !*wl.Spec.Active)
+		}
+	case 2:
+		w.Tracef("user: priority of %s", name)
+		w.SetPriority(name, int32(g.rand.IntN(100)))
+	default:
+		w.Tracef("check prov of %s", name)
+		w.SetCheck(name, "prov", pick(g.rand, kueue.CheckStateReady, kueue.CheckStateReady, kueue.CheckStateRetry))
+	}
+}
+
+// kueue is what Kueue and people on the workers do to a job.
+func (g *game) kueue() {
+	w, name, worker := g.world, pick(g.rand, g.jobs...), pick(g.rand, g.config...)
+	switch g.rand.IntN(6) {
+	case 0:
+		if wl := w.Workload(name); wl != nil && w.Kueue.Evict(wl) {
+			w.Tracef("manager: %s preempted", name)
+		}
+	case 1:
+		if wl := w.Copy(worker, name); wl != nil && w.workers[worker].Kueue.Evict(wl) {
+			w.Tracef("%s: %s preempted", worker, name)
+		}
+	case 2:
+		w.Tracef("%s: somebody deletes the copy of %s", worker, name)
+		w.DeleteOnWorker(worker, name, pick(g.rand, "Job", "Workload"))
+	case 3:
+		w.Tracef("%s: foreign %s", worker, name)
+		_ = w.Foreign(worker, name, pick(g.rand, "", "another-manager"))
+	case 4:
+		w.Tracef("%s: foreign %s goes", worker, name)
+		w.RemoveForeign(worker, name)
+	case 5:
+		if wl := w.Copy(worker, name); wl != nil && !finished(wl) {
+			w.Tracef("%s: %s is out of sync", worker, name)
+			w.workers[worker].Kueue.FinishOutOfSync(wl)
+		}
+	}
+}
+
+func (g *game) disaster() {
+	w, worker := g.world, pick(g.rand, g.config...)
+	switch g.rand.IntN(8) {
+	case 0, 1:
+		w.Cut(worker)
+	case 2, 3, 4:
+		w.Mend(worker)
+	case 5:
+		if w.Up() {
+			w.StopFerry()
+		} else {
+			w.StartFerry()
+		}
+	case 6:
+		g.reconfigure()
+	case 7:
+		if w.Up() {
+			w.Tracef("ferry: every event again")
+			w.Repeat()
+		}
+	}
+	if !w.Up() && g.rand.IntN(2) == 0 {
+		w.StartFerry()
+	}
+}
+
+func (g *game) reconfigure() {
+	names := slices.DeleteFunc(slices.Clone(g.config), func(string) bool { return g.rand.IntN(3) == 0 })
+	g.world.Tracef("admin: the config names %v", names)
+	g.world.SetWorkers(names)
+}
+
+// calm ends all faults and lets the world come to rest, then asks what must hold.
+func (g *game) calm() {
+	w := g.world
+	w.Tracef("--- calm ---")
+	w.Faults = Faults{}
+	if !w.Up() {
+		w.StartFerry()
+	}
+	w.SetWorkers(g.config)
+	for _, name := range w.names {
+		w.Mend(name)
+		for _, job := range g.jobs {
+			w.RemoveForeign(name, job)
+		}
+	}
+	for _, job := range g.jobs {
+		if wl := w.Workload(job); wl != nil && wl.Spec.Active != nil && !*wl.Spec.Active {
+			w.Kueue.SetActive(wl, true)
+		}
+	}
+	if !g.rest(2 * time.Hour) {
+		w.Violation("invariant 8: the world comes to no rest")
+		return
+	}
+	g.checkRest()
+}
+
+// rest lets everything happen, in random order, until nothing is left to do.
+func (g *game) rest(patience time.Duration) bool {
+	w := g.world
+	until := w.Clock.Now().Add(patience)
+	for range 6000 {
+		w.check()
+		if len(w.violations) > 0 {
+			return true
+		}
+		g.readyChecks()
+		if w.StepOnce() {
+			continue
+		}
+		at := w.ferry.nextWake()
+		if at.IsZero() || at.After(until) {
+			return true
+		}
+		w.Advance(max(at.Sub(w.Clock.Now()), time.Millisecond))
+	}
+	return false
+}
+
+func (g *game) readyChecks() {
+	for _, job := range g.jobs {
+		if wl := g.world.Workload(job); wl != nil && len(wl.Status.AdmissionChecks) > 1 && wl.Status.ClusterName == nil {
+			g.world.SetCheck(job, "prov", kueue.CheckStateReady)
+		}
+	}
+}
+
+func (g *game) checkRest() {
+	w := g.world
+	if len(w.violations) > 0 {
+		return
+	}
+	if left := w.Leftovers(); len(left) > 0 {
+		w.Violation("invariant 5: left over: %v", left)
+	}
+	if jobs := w.Unfinished(); len(jobs) > 0 {
+		w.Violation("invariant 6: not finished: %v", jobs)
+	}
+	before := w.Writes
+	w.Resync()
+	w.Repeat()
+	g.rest(2 * time.Hour)
+	if w.Writes != before {
+		w.Violation("invariant 8: a resync of a world at rest makes %d requests", w.Writes-before)
+	}
+}

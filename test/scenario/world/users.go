@@ -1,0 +1,163 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/test/scenario/cluster"
+	"ferry.dev/ferry/test/scenario/kueuemodel"
+)
+
+type condition = metav1.Condition
+
+// Submit makes a Job on the manager, as kubectl apply and Ferry's webhook do.
+func (w *World) Submit(name string, parallelism int64) error {
+	job := newJob(name, parallelism)
+	_ = unstructured.SetNestedField(job.Object, kueue.MultiKueueControllerName, "spec", "managedBy")
+	return w.SubmitJob(job)
+}
+
+// SubmitJob makes this Job on the manager.
+func (w *World) SubmitJob(job *unstructured.Unstructured) error {
+	_, err := w.Manager.Create(job)
+	if err != nil {
+		return fmt.Errorf("submit %s: %w", job.GetName(), err)
+	}
+	return nil
+}
+
+// NewJob is a Job as a user writes it.
+func NewJob(name string, parallelism int64) *unstructured.Unstructured {
+	return newJob(name, parallelism)
+}
+
+func newJob(name string, parallelism int64) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "batch/v1", "kind": "Job",
+		"metadata": map[string]any{"namespace": Namespace, "name": name, "labels": map[string]any{kueuemodel.QueueLabel: QueueName}},
+		"spec": map[string]any{
+			"suspend": true, "parallelism": parallelism, "completions": parallelism,
+			"template": map[string]any{"spec": map[string]any{"restartPolicy": "Never"}},
+		},
+	}}
+}
+
+// Delete deletes a Job on the manager.
+func (w *World) Delete(name string) { w.Manager.Remove(jobKey(name)) }
+
+func jobKey(name string) cluster.Key {
+	return cluster.Key{Kind: "Job", Namespace: Namespace, Name: name}
+}
+
+// Foreign makes somebody else's Job on a worker; by another manager when its origin is given.
+func (w *World) Foreign(worker, name, origin string) error {
+	job := newJob(name, 1)
+	job.SetLabels(nil)
+	if origin != "" {
+		job.SetLabels(map[string]string{kueue.MultiKueueOriginLabel: origin})
+		job.SetAnnotations(map[string]string{kueue.MultiKueueOriginUIDAnnotation: "elsewhere", "ferry.dev/job": "Job.batch/" + name})
+	}
+	_, err := w.workers[worker].Cluster.Create(job)
+	if err != nil {
+		return fmt.Errorf("make a foreign job: %w", err)
+	}
+	return nil
+}
+
+// RemoveForeign deletes what is not Ferry's from a worker.
+func (w *World) RemoveForeign(worker, name string) {
+	if job := w.JobOn(worker, name); job != nil && !ours(job) {
+		w.workers[worker].Cluster.Remove(jobKey(name))
+	}
+}
+
+// DeleteOnWorker lets somebody on the worker delete Ferry's copy, of the job or of its Workload.
+func (w *World) DeleteOnWorker(worker, name, kind string) {
+	c := w.workers[worker].Cluster
+	if job := w.JobOn(worker, name); kind == "Job" && job != nil && ours(job) {
+		delete(w.book.results, origin(job))
+		c.Remove(jobKey(name))
+	}
+	if wl := w.Copy(worker, name); kind == "Workload" && wl != nil {
+		if job := w.JobOn(worker, name); job != nil {
+			delete(w.book.results, origin(job))
+		}
+		c.Remove(cluster.KeyOf(wl))
+	}
+}
+
+// SetCheck sets another check of the job's Workload.
+func (w *World) SetCheck(name, check string, state kueue.CheckState) {
+	wl := w.Workload(name)
+	if wl == nil {
+		return
+	}
+	w.Manager.Kueue(cluster.KeyOf(wl), func(wl *kueue.Workload) {
+		for i := range wl.Status.AdmissionChecks {
+			if c := &wl.Status.AdmissionChecks[i]; string(c.Name) == check {
+				c.State, c.LastTransitionTime = state, w.Manager.Now()
+			}
+		}
+	})
+}
+
+// SetPriority changes the priority of the job's Workload on the manager.
+func (w *World) SetPriority(name string, priority int32) {
+	if wl := w.Workload(name); wl != nil {
+		w.Manager.Edit(cluster.KeyOf(wl), func(o client.Object) { o.(*kueue.Workload).Spec.Priority = &priority })
+	}
+}
+
+// SetWorkers changes the MultiKueueConfig.
+func (w *World) SetWorkers(names []string) {
+	w.Manager.Edit(cluster.Key{Kind: "MultiKueueConfig", Name: Config}, func(o client.Object) {
+		o.(*kueue.MultiKueueConfig).Spec.Clusters = slices.Clone(names)
+	})
+}
+
+// Nominate is what another dispatcher does: it names workers, as Kueue asks it to, as Kueue.
+func (w *World) Nominate(name string, workers []string) {
+	if wl := w.Workload(name); wl != nil {
+		w.Manager.Kueue(cluster.KeyOf(wl), func(wl *kueue.Workload) { wl.Status.NominatedClusterNames = workers })
+	}
+}
+
+// externalSteps are the nominations that an external dispatcher could make.
+func (w *World) externalSteps() []step {
+	if w.policy.Dispatcher != ExternalDispatcher {
+		return nil
+	}
+	var steps []step
+	for _, obj := range w.Manager.List("Job") {
+		name := obj.GetName()
+		wl := w.Workload(name)
+		if wl == nil || !waits(wl) {
+			continue
+		}
+		steps = append(steps, step{"external dispatcher", "nominate for " + name, func() { w.Nominate(name, w.configured) }, true})
+	}
+	return steps
+}
+
+// ExternalDispatcher is the name of a dispatcher that is not Ferry's.
+const ExternalDispatcher = "example.com/dispatcher"
+
+func waits(wl *kueue.Workload) bool {
+	return meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadQuotaReserved) &&
+		!meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadEvicted) &&
+		!meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished) &&
+		wl.Status.ClusterName == nil && len(wl.Status.NominatedClusterNames) == 0
+}
+
+// Resize changes the pod count of the job's Workload, as Kueue does when the user changed a suspended job.
+func (w *World) Resize(name string, count int32) {
+	if wl := w.Workload(name); wl != nil {
+		w.Manager.Edit(cluster.KeyOf(wl), func(o client.Object) { o.(*kueue.Workload).Spec.PodSets[0].Count = count })
+	}
+}

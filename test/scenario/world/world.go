@@ -1,0 +1,207 @@
+// Package world lets Ferry's real controllers run over clusters in memory, one step at a time.
+package world
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clocktesting "k8s.io/utils/clock/testing"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/placement"
+	"ferry.dev/ferry/internal/plan"
+	"ferry.dev/ferry/test/scenario/cluster"
+	"ferry.dev/ferry/test/scenario/kueuemodel"
+)
+
+// Names that every world has.
+const (
+	Namespace = "default"
+	Origin    = "manager-1"
+	Check     = "ferry"
+	Config    = "workers"
+	QueueName = "main"
+	// ManagerName stands for the manager where a worker's name could stand too.
+	ManagerName = "manager"
+)
+
+// Options are what a world begins with.
+type Options struct {
+	Workers    []string
+	Dispatcher string
+	StepSize   int
+	Round      time.Duration
+	// Checks are other admission checks, beside Ferry's.
+	Checks []string
+	// Capacity is how many Workloads a worker runs at once.
+	Capacity int
+	// Rand drives faults; nil for none.
+	Rand *rand.Rand
+}
+
+// Worker is a worker cluster, with what joins it to Ferry.
+type Worker struct {
+	Name    string
+	Cluster *cluster.Cluster
+	Kueue   *kueuemodel.Model
+	// Cut is set while no request gets through.
+	Cut       bool
+	link      *link
+	lostSince time.Time
+}
+
+// World is everything: clusters, Kueue on each, users, the network, and Ferry.
+type World struct {
+	Clock   *clocktesting.FakePassiveClock
+	Manager *cluster.Cluster
+	Kueue   *kueuemodel.Model
+	Faults  Faults
+	// Held names the clusters whose events are kept back.
+	Held map[string]bool
+	// Writes counts the requests that Ferry made, Requests the ones that changed a cluster.
+	Writes int
+	// Rules are the names of the rules that decided, in their order, by job.
+	Rules map[kinds.Ref][]string
+	// Events are what Ferry told users, since TakeEvents.
+	events     []string
+	names      []string
+	workers    map[string]*Worker
+	configured []string
+	ferry      *ferry
+	policy     plan.Policy
+	trace      []string
+	violations []string
+	book       *book
+	late       []lateWrite
+	rand       *rand.Rand
+	depth      int
+	// moved is set when the world moved on while a write was on its way.
+	moved bool
+}
+
+type lateWrite struct {
+	worker *Worker
+	what   string
+	run    func() error
+}
+
+// New makes a world in which Ferry is up and connected to all workers.
+func New(o Options) *World {
+	w := &World{
+		Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+		Rules: map[kinds.Ref][]string{}, workers: map[string]*Worker{}, rand: o.Rand, book: newBook(),
+		Held: map[string]bool{},
+	}
+	w.policy = plan.Policy{
+		Origin: Origin, Dispatcher: o.Dispatcher, WorkerLostTimeout: 15 * time.Minute,
+		Placement: placement.ByName(o.Dispatcher, o.StepSize, o.Round),
+	}
+	w.Manager = cluster.New("", 1000, w.Clock, w.Violation)
+	w.Kueue = &kueuemodel.Model{Cluster: w.Manager, Manager: true, Capacity: 1000, Checks: []kueue.AdmissionCheckReference{Check}}
+	for _, name := range o.Checks {
+		w.Kueue.Checks = append(w.Kueue.Checks, kueue.AdmissionCheckReference(name))
+		w.makeCheck(name, "example.com/other", "")
+	}
+	w.makeCheck(Check, kueue.MultiKueueControllerName, Config)
+	for i, name := range o.Workers {
+		w.addWorker(name, int64(i+2)*100000, o.Capacity)
+	}
+	w.configured = slices.Clone(o.Workers)
+	_, _ = w.Manager.Create(&kueue.MultiKueueConfig{ObjectMeta: metav1.ObjectMeta{Name: Config}, Spec: kueue.MultiKueueConfigSpec{Clusters: o.Workers}})
+	w.Manager.Watch(w.noteManager)
+	w.StartFerry()
+	for _, name := range w.names {
+		w.Connect(name)
+		w.SyncJobs(name)
+	}
+	return w
+}
+
+func (w *World) makeCheck(name, controller, config string) {
+	check := &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.AdmissionCheckSpec{ControllerName: controller}}
+	if config != "" {
+		check.Spec.Parameters = &kueue.AdmissionCheckParametersReference{APIGroup: kueue.SchemeGroupVersion.Group, Kind: "MultiKueueConfig", Name: config}
+	}
+	_, _ = w.Manager.Create(check)
+}
+
+func (w *World) addWorker(name string, firstVersion int64, capacity int) {
+	c := cluster.New(name, firstVersion, w.Clock, w.Violation)
+	worker := &Worker{Name: name, Cluster: c, Kueue: &kueuemodel.Model{Cluster: c, Capacity: max(capacity, 1)}, lostSince: w.Clock.Now()}
+	_, _ = c.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: QueueName}})
+	w.workers[name] = worker
+	w.names = append(w.names, name)
+	c.Watch(func(e cluster.Event) { w.noteWorker(worker, e) })
+}
+
+// Names lists the workers in the order of their making.
+func (w *World) Names() []string { return w.names }
+
+// Worker returns a worker; nil when there is none of that name.
+func (w *World) Worker(name string) *Worker { return w.workers[name] }
+
+// RefOf is the reference of a batch Job of this name.
+func RefOf(name string) kinds.Ref {
+	return kinds.Ref{Kind: "Job.batch", Namespace: Namespace, Name: name}
+}
+
+// Violation notes that something happened that never may.
+func (w *World) Violation(format string, args ...any) {
+	v := fmt.Sprintf(format, args...)
+	w.violations = append(w.violations, v)
+	w.Tracef("VIOLATION: %s", v)
+}
+
+// Violations lists what went wrong so far.
+func (w *World) Violations() []string { return w.violations }
+
+// Tracef notes what happened.
+func (w *World) Tracef(format string, args ...any) {
+	w.trace = append(w.trace, w.Clock.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+}
+
+// Trace returns the last n notes.
+func (w *World) Trace(n int) []string { return w.trace[max(0, len(w.trace)-n):] }
+
+// TakeEvents returns Ferry's events since the last call.
+func (w *World) TakeEvents() []string {
+	events := w.events
+	w.events = nil
+	return events
+}
+
+// Workload is the manager's Workload of the job of this name; nil when there is none.
+func (w *World) Workload(name string) *kueue.Workload {
+	if job := w.Manager.Job(Namespace, name); job != nil {
+		return w.Kueue.WorkloadOf(job)
+	}
+	return nil
+}
+
+// Copy is the Workload of the job of this name on a worker; nil when there is none.
+func (w *World) Copy(worker, name string) *kueue.Workload {
+	for _, obj := range w.workers[worker].Cluster.List("Workload") {
+		if ref, ours := kinds.CopyOf(obj); ours && ref.Name == name && obj.GetLabels()[kueue.MultiKueueOriginLabel] == Origin {
+			return obj.(*kueue.Workload)
+		}
+	}
+	return nil
+}
+
+// JobOn is the job of this name on a worker; nil when there is none.
+func (w *World) JobOn(worker, name string) *unstructured.Unstructured {
+	return w.workers[worker].Cluster.Job(Namespace, name)
+}
+
+// Advance moves the time, and wakes what waits for it.
+func (w *World) Advance(d time.Duration) {
+	w.Clock.SetTime(w.Clock.Now().Add(d))
+	if w.ferry != nil {
+		w.ferry.wake()
+	}
+}

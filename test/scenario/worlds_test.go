@@ -1,0 +1,51 @@
+// Package scenario tests Ferry's real controllers over clusters in memory: by transcripts, and over random worlds.
+package scenario
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"ferry.dev/ferry/test/scenario/world"
+)
+
+var (
+	worlds = flag.Int("worlds", 2000, "how many random worlds to live through")
+	first  = flag.Uint64("first", 1, "the seed of the first random world")
+	seed   = flag.Uint64("seed", 0, "live through this world only, with its whole trace")
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+func TestRandomWorlds(t *testing.T) {
+	if *seed != 0 {
+		w := world.Random(*seed)
+		t.Log("\n" + strings.Join(w.Trace(1<<30), "\n"))
+		report(t, *seed, w)
+		return
+	}
+	failed := 0
+	for s := *first; s < *first+uint64(*worlds) && failed < 5; s++ {
+		if w := world.Random(s); len(w.Violations()) > 0 {
+			report(t, s, w)
+			failed++
+		}
+	}
+}
+
+func report(t *testing.T, seed uint64, w *world.World) {
+	t.Helper()
+	if len(w.Violations()) == 0 {
+		return
+	}
+	t.Errorf("world %d:\n  %s\nlast steps:\n  %s\nreplay: go test ./test/scenario -run TestRandomWorlds -v -seed %d",
+		seed, strings.Join(w.Violations(), "\n  "), strings.Join(w.Trace(40), "\n  "), seed)
+}
