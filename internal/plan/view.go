@@ -122,6 +122,10 @@ func (v *view) claim() string {
 	return ""
 }
 
+// concerns tells whether what a worker's copies say matters: once a worker holds
+// the claim, the others' copies only go away, and hold up nothing meanwhile.
+func (v *view) concerns(w *Worker) bool { return v.claim() == "" || v.claim() == w.Name }
+
 // check is our admission check's state on a Workload; nil when it is not there.
 func (v *view) check(wl *kueue.Workload) *kueue.AdmissionCheckState {
 	for i := range wl.Status.AdmissionChecks {
