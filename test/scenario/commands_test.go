@@ -59,7 +59,8 @@ func init() {
 		"start-ferry":    func(s *session, _ []string) { s.world.StartFerry() },
 		"restart-ferry":  func(s *session, _ []string) { s.world.StopFerry(); s.world.StartFerry() },
 		"hold":           func(s *session, a []string) { s.world.Held[a[0]] = true },
-		"deliver":        func(s *session, a []string) { delete(s.world.Held, a[0]) },
+		"hold-kind":      func(s *session, a []string) { s.world.Held[a[0]+" "+a[1]] = true },
+		"deliver":        func(s *session, _ []string) { clear(s.world.Held) },
 		"fail-next":      (*session).failNext,
 	}
 }

@@ -77,16 +77,6 @@ func (w *World) checkResultKept(worker *Worker, job *unstructured.Unstructured) 
 	w.Violation("invariant 4: the result of %s is deleted on %s before it is on the manager", job.GetName(), worker.Name)
 }
 
-// check looks at what holds in every state.
-func (w *World) check() {
-	for _, obj := range w.Manager.List("Job") {
-		job := obj.(*unstructured.Unstructured)
-		if by, _, _ := unstructured.NestedString(job.Object, "spec", "managedBy"); by == "" {
-			w.Violation("job %s lost its managedBy", job.GetName())
-		}
-	}
-}
-
 // Leftovers are Ferry's objects on reachable workers that no live job needs (invariant 5).
 func (w *World) Leftovers() []string {
 	var left []string

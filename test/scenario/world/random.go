@@ -18,7 +18,6 @@ func Random(seed uint64) *World {
 	g := newGame(r)
 	for range 150 + r.IntN(250) {
 		g.step()
-		g.world.check()
 		if len(g.world.violations) > 0 {
 			return g.world
 		}
@@ -195,7 +194,6 @@ func (g *game) rest(patience time.Duration) bool {
 	w := g.world
 	until := w.Clock.Now().Add(patience)
 	for range 6000 {
-		w.check()
 		if len(w.violations) > 0 {
 			return true
 		}
