@@ -74,7 +74,7 @@ func (w *World) fleetSteps(worker *Worker) []step {
 		return []step{{who: "fleet", what: "connect " + name, do: func() { w.Connect(name) }}}
 	case worker.link != nil && worker.Cut:
 		return []step{{who: "fleet", what: "notice " + name, do: func() { w.Notice(name) }}}
-	case worker.link != nil && !worker.link.jobs:
+	case worker.link != nil && !worker.link.jobs && !w.Held["sync "+name]:
 		return []step{{who: "fleet", what: "sync " + name, do: func() { w.SyncJobs(name) }}}
 	}
 	return nil
