@@ -43,7 +43,7 @@ func init() {
 		"admit-on":    (*session).admitOn,
 		"evict-on":    (*session).evictOn,
 		"finish-on":   (*session).finishOn,
-		"out-of-sync": func(s *session, a []string) { s.world.Worker(a[0]).Kueue.FinishOutOfSync(s.world.Copy(a[0], a[1])) },
+		"out-of-sync": func(s *session, a []string) { s.did(s.world.OutOfSync(a[0], a[1])) },
 		// People on workers.
 		"delete-on":      func(s *session, a []string) { s.world.DeleteOnWorker(a[0], a[2], strings.ToTitle(a[1][:1])+a[1][1:]) },
 		"foreign":        (*session).foreign,

@@ -123,9 +123,8 @@ func (g *game) kueue() {
 		w.Tracef("%s: foreign %s goes", worker, name)
 		w.RemoveForeign(worker, name)
 	case 5:
-		if wl := w.Copy(worker, name); wl != nil && !finished(wl) {
+		if w.OutOfSync(worker, name) {
 			w.Tracef("%s: %s is out of sync", worker, name)
-			w.workers[worker].Kueue.FinishOutOfSync(wl)
 		}
 	}
 }
