@@ -20,6 +20,7 @@ var nominate = Rule{
 		p.again(out.Again)
 		for i := range v.Workers {
 			v.offer(p, &v.Workers[i])
+			p.again(v.Workers[i].AskAgain.Sub(v.Now))
 		}
 		message := v.offerMessage(out.Nominate)
 		if slices.Equal(out.Nominate, v.Workloads[0].Status.NominatedClusterNames) {
@@ -60,7 +61,7 @@ func (v *view) placementInput() placement.Input {
 
 // offer makes the copies on a worker whose nomination is persisted, and removes them from any other.
 func (v *view) offer(p *Plan, w *Worker) {
-	if !slices.Contains(v.Workloads[0].Status.NominatedClusterNames, w.Name) || !v.eligible(w) {
+	if !slices.Contains(v.Workloads[0].Status.NominatedClusterNames, w.Name) || !v.eligible(w) || evictedCopy(w) {
 		v.removeFrom(p, w)
 		return
 	}
@@ -70,6 +71,12 @@ func (v *view) offer(p *Plan, w *Worker) {
 		}
 	}
 	v.followPriority(p, w)
+}
+
+// evictedCopy: without its job, Kueue on the worker never takes an evicted copy
+// back into its queue. It has to be made anew.
+func evictedCopy(w *Worker) bool {
+	return slices.ContainsFunc(w.Workloads, func(c *kueue.Workload) bool { return isTrue(c, kueue.WorkloadEvicted) })
 }
 
 // offerMessage tells worker by worker why the job waits.

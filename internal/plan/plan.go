@@ -47,6 +47,8 @@ type Worker struct {
 	// Serves tells whether the worker could take the job at all; Why says what is missing.
 	Serves bool
 	Why    string
+	// AskAgain is when a worker that refused the job may be asked once more; zero: it did not refuse.
+	AskAgain time.Time
 	// Workloads and Job are the objects there that carry our marks for this job, of any age.
 	Workloads []*kueue.Workload
 	Job       *unstructured.Unstructured
