@@ -81,6 +81,9 @@ type Delete struct {
 	GVK schema.GroupVersionKind
 	Key types.NamespacedName
 	UID types.UID
+	// Version is the resourceVersion that was decided on, for what must not go
+	// unseen: a job may have ended since. Empty where that does not matter.
+	Version string
 }
 
 func (Nominate) action()       {}

@@ -109,8 +109,8 @@ type Rule struct {
 func Rules() []Rule { return rules }
 
 var rules = []Rule{
-	gone, unknownCheck, notOurs, noSuchKind, finished, notManaged, noQuota, evictedOnManager, decided,
-	readyWithoutClaim, outOfSync, finishedOnWorker, evictedOnWorker, specDrift, workerLost, claimed,
+	gone, unknownCheck, notOurs, noSuchKind, finished, finishedOnWorker, over, notManaged, noQuota, evictedOnManager, decided,
+	readyWithoutClaim, outOfSync, evictedOnWorker, specDrift, workerLost, claimed,
 	waitForChecks, waitForCleanup, admittedSomewhere, nominate,
 }
 

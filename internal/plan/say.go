@@ -47,9 +47,14 @@ func (v *view) mirror(p *Plan, worker *unstructured.Unstructured) (changed bool)
 	if kinds.SameStatus(v.Job, status) {
 		return false
 	}
-	urgent := worker == nil || v.Kind.Ended(worker)
-	p.manager(MirrorStatus{Kind: v.Kind, Job: v.Job, Status: status, Urgent: urgent})
+	p.manager(MirrorStatus{Kind: v.Kind, Job: v.Job, Status: status, Urgent: worker == nil || v.mayBeOver(worker)})
 	return true
+}
+
+// mayBeOver is true for an ended job, and for one whose status does not tell.
+func (v *view) mayBeOver(job *unstructured.Unstructured) bool {
+	ended, known := v.Kind.Ended(job)
+	return ended || !known
 }
 
 // showStopped mirrors that nothing of the job runs, once that is so. Kueue on

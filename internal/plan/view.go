@@ -25,11 +25,14 @@ type view struct {
 	// stale are the copies on reachable workers that belong to an earlier
 	// reservation or an earlier job of the same name.
 	stale map[string][]Action
+	// result is where the job is over, if anywhere.
+	result *result
 }
 
 func newView(s Snapshot) *view {
 	v := &view{Snapshot: s, stale: map[string][]Action{}}
 	v.Workers = slices.Clone(s.Workers)
+	v.result = v.findResult()
 	for i := range v.Workers {
 		v.setStaleApart(&v.Workers[i])
 	}
@@ -197,7 +200,11 @@ func deleteOf(obj metav1.Object, gvk schema.GroupVersionKind) Action {
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
-	return Delete{GVK: gvk, Key: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}, UID: obj.GetUID()}
+	d := Delete{GVK: gvk, Key: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}, UID: obj.GetUID()}
+	if gvk.Kind != "Workload" {
+		d.Version = obj.GetResourceVersion()
+	}
+	return d
 }
 
 func live(actions []Action) []Action {
