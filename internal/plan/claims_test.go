@@ -43,6 +43,10 @@ func noCopies(_ *plan.Snapshot, w *plan.Worker) { w.Workloads = nil }
 
 func noJobThere(_ *plan.Snapshot, w *plan.Worker) { w.Job = nil }
 
+func twoWorkloads(s *plan.Snapshot) { s.Workloads = append(s.Workloads, newWorkload("wl2")) }
+
+func claimFirst(s *plan.Snapshot) { w1 := "w1"; s.Workloads[0].Status.ClusterName = &w1 }
+
 // claims: a worker holds the job.
 var claims = []ruleCase{
 	{rule: "ReadyWithoutClaim", name: "retries", when: snap(check(kueue.CheckStateReady)), does: retry, because: "no admitting cluster", unless: snap(claimedBy("w1")), then: "Claimed"},
@@ -68,6 +72,9 @@ var claims = []ruleCase{
 	{rule: "Claimed", name: "places", when: snap(claim("w1"), offered("w1", "w2"), admitted("w1", time.Minute)), does: "w1: create Job train | w2: delete Workload wl", because: `Placing the job on "w1"`,
 		unless: snap(nominated("w1"), offered("w1"), admitted("w1", time.Minute)), then: "AdmittedSomewhere"},
 	{rule: "Claimed", name: "places only what is admitted", when: snap(claim("w1"), offered("w1"))},
+	{rule: "Claimed", name: "completes the claim first", when: snap(twoWorkloads, nominated("w1"), offered("w1"), admitted("w1", time.Minute), claimFirst), does: "manager: claim wl2 for w1"},
+	{rule: "Claimed", name: "a claim that cannot be completed", when: snap(twoWorkloads, offered("w1"), admitted("w1", time.Minute), claimFirst),
+		does: "manager: set check of wl to Retry, set check of wl2 to Retry", because: "Not all Workloads"},
 	{rule: "Claimed", name: "confirms", when: snap(claimedBy("w1"), check(kueue.CheckStatePending)), does: "manager: set check of wl to Ready", because: `The workload was admitted on "w1"`},
 	{rule: "Claimed", name: "mirrors", when: snap(claimedBy("w1"), started, jobStatus("w1", runs)), does: mirrors},
 	{rule: "Claimed", name: "has nothing to do", when: snap(claimedBy("w1"), started, jobStatus("w1", runs), managerStatus(runs))},

@@ -124,6 +124,7 @@ var endings = []ruleCase{
 	{rule: "NotOurs", name: "removes", when: snap(claimedBy("w1"), func(s *plan.Snapshot) { s.Check = "" }), does: "w1: " + deleteBoth, unless: snap(), then: "Nominate"},
 	{rule: "NoSuchKind", name: "rejects", when: snap(noKind), does: "manager: set check of wl to Rejected", because: `"example.com/v1, Kind=Foo"`, unless: snap(), then: "Nominate"},
 	{rule: "NoSuchKind", name: "no owner", when: snap(noKind, func(s *plan.Snapshot) { s.OwnerKind = "" }), does: "manager: set check of wl to Rejected", because: "No multikueue adapter found"},
+	{rule: "NoSuchKind", name: "switched off", when: snap(offered("w1"), noKind), does: "manager: set check of wl to Rejected | w1: delete Workload wl"},
 	{rule: "NoSuchKind", name: "said already", when: snap(noKind, check(kueue.CheckStateRejected))},
 	{rule: "Finished", name: "removes everywhere", when: snap(managerCondition(kueue.WorkloadFinished), claimedBy("w1"), offered("w2")), does: "w1: " + deleteBoth + " | w2: delete Workload wl",
 		unless: snap(claimedBy("w1"), offered("w2")), then: "Claimed"},
