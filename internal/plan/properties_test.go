@@ -18,7 +18,7 @@ import (
 
 // TestProperties holds Decide to its promises on random Snapshots.
 func TestProperties(t *testing.T) {
-	seen := map[string]int{}
+	seen, total := map[string]int{}, 0
 	rapid.Check(t, func(t *rapid.T) {
 		d := &dice{Rand: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), rapid.Uint64().Draw(t, "seed")))}
 		for range 50 {
@@ -26,6 +26,7 @@ func TestProperties(t *testing.T) {
 			before := clone(s)
 			p := plan.Decide(s)
 			seen[p.Rule]++
+			total++
 			if !reflect.DeepEqual(s, before) {
 				t.Fatalf("%s changed the Snapshot", p.Rule)
 			}
@@ -43,8 +44,9 @@ func TestProperties(t *testing.T) {
 		}
 	})
 	t.Logf("rules: %v", seen)
+	const enough = 5000 // a replay of one seed is not
 	for _, r := range plan.Rules() {
-		if seen[r.Name] == 0 && !t.Failed() {
+		if seen[r.Name] == 0 && total >= enough && !t.Failed() {
 			t.Errorf("%s never answered: the random Snapshots are too tame", r.Name)
 		}
 	}
