@@ -43,6 +43,10 @@ func noCopies(_ *plan.Snapshot, w *plan.Worker) { w.Workloads = nil }
 
 func noJobThere(_ *plan.Snapshot, w *plan.Worker) { w.Job = nil }
 
+func twoWorkloads(s *plan.Snapshot) { s.Workloads = append(s.Workloads, newWorkload("wl2")) }
+
+func claimFirst(s *plan.Snapshot) { w1 := "w1"; s.Workloads[0].Status.ClusterName = &w1 }
+
 // claims: a worker holds the job.
 var claims = []ruleCase{
 	{rule: "ReadyWithoutClaim", name: "retries", when: snap(check(kueue.CheckStateReady)), does: retry, because: "no admitting cluster", unless: snap(claimedBy("w1")), then: "Claimed"},
@@ -55,6 +59,12 @@ var claims = []ruleCase{
 	{rule: "FinishedOnWorker", name: "lets Kueue finish", when: snap(claimedBy("w1"), finishedOn("w1", time.Second), jobStatus("w1", ended), managerStatus(ended)), does: "again in 2s"},
 	{rule: "FinishedOnWorker", name: "finishes itself", when: snap(claimedBy("w1"), finishedOn("w1", time.Minute), jobStatus("w1", ended), managerStatus(ended)), does: "manager: finish wl"},
 	{rule: "FinishedOnWorker", name: "though lost from the config", when: snap(claimedBy("w1"), outOfConfig("w1", time.Hour), finishedOn("w1", time.Minute), jobStatus("w1", ended), managerStatus(ended)), does: "manager: finish wl"},
+	{rule: "FinishedOnWorker", name: "though evicted meanwhile", when: snap(claimedBy("w1"), started, finishedOn("w1", time.Minute), jobStatus("w1", ended), managerCondition(kueue.WorkloadEvicted)), does: mirrors},
+	{rule: "FinishedOnWorker", name: "though its quota went meanwhile", when: snap(claimedBy("w1"), finishedOn("w1", time.Minute), jobStatus("w1", ended), noReservation()), does: mirrors},
+	{rule: "FinishedOnWorker", name: "though the check is Retry", when: snap(claimedBy("w1"), finishedOn("w1", time.Minute), jobStatus("w1", ended), check(kueue.CheckStateRetry)), does: mirrors},
+	{rule: "FinishedOnWorker", name: "waits for the job's own end to be seen", when: snap(claimedBy("w1"), started, finishedOn("w1", time.Minute), jobStatus("w1", runs), managerStatus(runs))},
+	{rule: "Over", name: "never again", when: snap(claimedBy("w1"), managerStatus(ended)), does: "w1: " + deleteBoth, unless: snap(claimedBy("w1")), then: "Claimed"},
+	{rule: "Over", name: "nor anew", when: snap(managerStatus(ended))},
 	{rule: "Claimed", name: "no job, no result", when: snap(claimedBy("w1"), finishedOn("w1", time.Minute), on("w1", noJobThere)), does: retry, because: "before its result was seen"},
 	{rule: "EvictedOnWorker", name: "retries", when: snap(claimedBy("w1"), copyCondition("w1", kueue.WorkloadEvicted, "Preempted")), does: retry, because: "because Preempted",
 		unless: snap(claimedBy("w1"), offered("w2"), copyCondition("w2", kueue.WorkloadEvicted, "Preempted")), then: "Claimed"},
@@ -68,6 +78,9 @@ var claims = []ruleCase{
 	{rule: "Claimed", name: "places", when: snap(claim("w1"), offered("w1", "w2"), admitted("w1", time.Minute)), does: "w1: create Job train | w2: delete Workload wl", because: `Placing the job on "w1"`,
 		unless: snap(nominated("w1"), offered("w1"), admitted("w1", time.Minute)), then: "AdmittedSomewhere"},
 	{rule: "Claimed", name: "places only what is admitted", when: snap(claim("w1"), offered("w1"))},
+	{rule: "Claimed", name: "completes the claim first", when: snap(twoWorkloads, nominated("w1"), offered("w1"), admitted("w1", time.Minute), claimFirst), does: "manager: claim wl2 for w1"},
+	{rule: "Claimed", name: "a claim that cannot be completed", when: snap(twoWorkloads, offered("w1"), admitted("w1", time.Minute), claimFirst),
+		does: "manager: set check of wl to Retry, set check of wl2 to Retry", because: "Not all Workloads"},
 	{rule: "Claimed", name: "confirms", when: snap(claimedBy("w1"), check(kueue.CheckStatePending)), does: "manager: set check of wl to Ready", because: `The workload was admitted on "w1"`},
 	{rule: "Claimed", name: "mirrors", when: snap(claimedBy("w1"), started, jobStatus("w1", runs)), does: mirrors},
 	{rule: "Claimed", name: "has nothing to do", when: snap(claimedBy("w1"), started, jobStatus("w1", runs), managerStatus(runs))},

@@ -43,13 +43,40 @@ type result struct {
 
 // findResult looks for a worker on which this very job is over. The result
 // counts also when the quota that it ran on is no longer reserved: the work is done.
+// Should there be several, the claim's comes first, then the earliest.
 func (v *view) findResult() *result {
+	var found *result
 	for i := range v.Workers {
-		if w := &v.Workers[i]; w.Reachable && v.isOver(w) {
-			return &result{worker: w.Name, job: w.Job, copies: w.Workloads}
+		w := &v.Workers[i]
+		if !w.Reachable || !v.isOver(w) {
+			continue
+		}
+		r := &result{worker: w.Name, job: w.Job, copies: w.Workloads}
+		if found == nil || v.comesBefore(r, found) {
+			found = r
 		}
 	}
-	return nil
+	return found
+}
+
+func (v *view) comesBefore(a, b *result) bool {
+	if claim := v.claim(); a.worker == claim || b.worker == claim {
+		return a.worker == claim
+	}
+	if x, y := a.endedAt(), b.endedAt(); !x.Equal(y) {
+		return x.Before(y)
+	}
+	return a.worker < b.worker
+}
+
+func (r *result) endedAt() time.Time {
+	var last time.Time
+	for _, c := range r.copies {
+		if f := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadFinished); f.LastTransitionTime.After(last) {
+			last = f.LastTransitionTime.Time
+		}
+	}
+	return last
 }
 
 func (v *view) isOver(w *Worker) bool {

@@ -61,5 +61,7 @@ var offers = []ruleCase{
 	{rule: "Nominate", name: "External copies", when: snap(nominated("w2"), manager(fresh), place(placement.External{}, "example.com/d")), does: "w2: create Workload wl | again in 2s", because: "Offered to w2"},
 	{rule: "Nominate", name: "says what the worker says", when: snap(nominated("w1", "w2", "w3"), offered("w1", "w2", "w3"), inadmissible("w1"), manager(fresh)), does: "again in 2s", because: "w1 (because Inadmissible)"},
 	{rule: "Nominate", name: "removes from who left the config", when: snap(nominated("w1", "w2", "w3"), offered("w1"), outOfConfig("w1", 0)), does: "manager: nominate [w2 w3] for wl | w1: delete Workload wl | w2: create Workload wl | w3: create Workload wl"},
+	{rule: "Nominate", name: "completes a nomination first", when: snap(twoWorkloads, func(s *plan.Snapshot) { s.Workloads[0].Status.NominatedClusterNames = []string{"w1", "w2", "w3"} }),
+		does: "manager: nominate [w1 w2 w3] for wl2"},
 	{rule: "Nominate", name: "priority follows", when: snap(nominated("w1"), offered("w1"), priority(9), manager(fresh), place(placement.External{}, "d")), does: "w1: set priority of wl | again in 2s"},
 }

@@ -20,18 +20,19 @@ func TestOrder(t *testing.T) {
 		"NotOurs",      // before NoSuchKind: kinds that nobody sends to us are not rejected
 		"NoSuchKind",
 		"Finished",         // before NotManaged and NoQuota: a result stands, and is never turned into a rejection
+		"FinishedOnWorker", // before all that takes a copy away: a result is never lost
+		"Over",             // before all that starts: a job that is over never runs again
 		"NotManaged",       // before all that creates
 		"NoQuota",          // before EvictedOnManager: both stop the copy, this one also when the eviction was missed
 		"EvictedOnManager", // before Decided and Claimed: an eviction outranks what the check or the claim still says
 		"Decided",          // before Claimed: a Retry that Kueue has not seen yet is not taken back
 		"ReadyWithoutClaim",
-		"OutOfSync",        // before FinishedOnWorker: it looks like a finish, and is none
-		"FinishedOnWorker", // before EvictedOnWorker, SpecDrift and WorkerLost: a result is never lost
-		"EvictedOnWorker",  // before Claimed, which would show the evicted copy as running
-		"SpecDrift",        // before Claimed
-		"WorkerLost",       // before Claimed, which needs the worker within reach
-		"Claimed",          // before all that offers: a job that has a worker is offered to nobody
-		"WaitForChecks",    // before Nominate: nobody is asked before quota may be used
+		"OutOfSync",       // before Claimed: it looks like a finish, and is none
+		"EvictedOnWorker", // before Claimed, which would show the evicted copy as running
+		"SpecDrift",       // before Claimed
+		"WorkerLost",      // before Claimed, which needs the worker within reach
+		"Claimed",         // before all that offers: a job that has a worker is offered to nobody
+		"WaitForChecks",   // before Nominate: nobody is asked before quota may be used
 		"WaitForCleanup",
 		"AdmittedSomewhere", // before Nominate, which would make more copies
 		"Nominate",          // always answers
@@ -124,6 +125,7 @@ var endings = []ruleCase{
 	{rule: "NotOurs", name: "removes", when: snap(claimedBy("w1"), func(s *plan.Snapshot) { s.Check = "" }), does: "w1: " + deleteBoth, unless: snap(), then: "Nominate"},
 	{rule: "NoSuchKind", name: "rejects", when: snap(noKind), does: "manager: set check of wl to Rejected", because: `"example.com/v1, Kind=Foo"`, unless: snap(), then: "Nominate"},
 	{rule: "NoSuchKind", name: "no owner", when: snap(noKind, func(s *plan.Snapshot) { s.OwnerKind = "" }), does: "manager: set check of wl to Rejected", because: "No multikueue adapter found"},
+	{rule: "NoSuchKind", name: "switched off", when: snap(offered("w1"), noKind), does: "manager: set check of wl to Rejected | w1: delete Workload wl"},
 	{rule: "NoSuchKind", name: "said already", when: snap(noKind, check(kueue.CheckStateRejected))},
 	{rule: "Finished", name: "removes everywhere", when: snap(managerCondition(kueue.WorkloadFinished), claimedBy("w1"), offered("w2")), does: "w1: " + deleteBoth + " | w2: delete Workload wl",
 		unless: snap(claimedBy("w1"), offered("w2")), then: "Claimed"},

@@ -62,11 +62,12 @@ func (v *view) mayBeOver(job *unstructured.Unstructured) bool {
 // shown as suspended, which has time.
 func (v *view) showStopped(p *Plan) {
 	for i := range v.Workers {
-		w := &v.Workers[i]
-		if w.Reachable && v.holds(w) {
+		if w := &v.Workers[i]; w.Reachable && v.holds(w) {
 			return
 		}
-		if left := v.graceLeft(w); (!w.Reachable || w.Blind) && w.Name == v.Host && left > 0 {
+	}
+	if w := v.find(v.Host); w != nil && (!w.Reachable || w.Blind) {
+		if left := v.graceLeft(w); left > 0 {
 			p.again(left)
 			return
 		}
