@@ -48,7 +48,7 @@ func (d *dice) manager(s *plan.Snapshot, names []string) {
 	s.Policy.Placement = oneOf[placement.Placement](d, placement.AllAtOnce{}, placement.Incremental{StepSize: 2, Round: time.Minute}, placement.External{})
 	if d.in10(3) {
 		started(s)
-		managerStatus(runs)(s)
+		managerStatus(oneOf(d, runs, runs, runs, ended))(s)
 	}
 	claimant := ""
 	if d.in10(5) {
