@@ -1,5 +1,4 @@
-// Package playground runs a fleet of real clusters on loopback: a manager and workers, each with its own etcd, API
-// server, controller manager and stock Kueue. The demo, the e2e tests and the benchmark share it.
+// Package playground runs a fleet of real clusters on loopback, each with its own etcd, API server, controller manager and stock Kueue: for the demo, the e2e tests and the benchmark.
 package playground
 
 import (
