@@ -243,3 +243,5 @@ func actions(list []plan.Action) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+func host(worker string) with { return func(s *plan.Snapshot) { s.Host = worker } }
