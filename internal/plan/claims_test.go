@@ -18,6 +18,7 @@ const (
 
 var (
 	runs  = map[string]any{"active": int64(1), "startTime": "2026-03-01T09:50:00Z"}
+	novel = map[string]any{"active": int64(1), "startTime": "2026-03-01T09:50:00Z", "sinceKubernetes2": true}
 	ended = map[string]any{"succeeded": int64(1), "startTime": "2026-03-01T09:50:00Z", "completionTime": "2026-03-01T09:55:00Z", "conditions": []any{
 		map[string]any{"type": "SuccessCriteriaMet", "status": "True"}, map[string]any{"type": "Complete", "status": "True"},
 	}}
@@ -82,6 +83,8 @@ var claims = []ruleCase{
 	{rule: "Claimed", name: "confirms", when: snap(claimedBy("w1"), check(kueue.CheckStatePending)), does: "manager: set check of wl to Ready", because: `The workload was admitted on "w1"`},
 	{rule: "Claimed", name: "mirrors", when: snap(claimedBy("w1"), started, jobStatus("w1", runs)), does: mirrors},
 	{rule: "Claimed", name: "has nothing to do", when: snap(claimedBy("w1"), started, jobStatus("w1", runs), managerStatus(runs))},
+	{rule: "Claimed", name: "mirrors what the manager could not keep once only", when: snap(claimedBy("w1"), started, jobStatus("w1", novel), managerStatus(runs), kept(novel, runs))},
+	{rule: "Claimed", name: "mirrors it again when the manager lost more", when: snap(claimedBy("w1"), started, jobStatus("w1", novel), kept(novel, runs)), does: mirrors},
 	{rule: "Claimed", name: "priority follows", when: snap(claimedBy("w1"), priority(9)), does: "w1: set priority of wl"},
 	{rule: "Claimed", name: "copy vanished", when: snap(claimedBy("w1"), on("w1", noCopies)), does: retry, because: "the Workload is gone"},
 	{rule: "Claimed", name: "job vanished", when: snap(claimedBy("w1"), on("w1", noJobThere)), does: retry, because: "the Job is gone"},
