@@ -4,7 +4,11 @@ package scenario
 import (
 	"flag"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -22,6 +26,8 @@ var (
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
 	flag.Parse()
+	// Worlds are short-lived: memory is cheaper than collecting it.
+	debug.SetGCPercent(400)
 	os.Exit(m.Run())
 }
 
@@ -32,14 +38,27 @@ func TestRandomWorlds(t *testing.T) {
 		report(t, *seed, w)
 		return
 	}
-	failed := 0
-	for s := *first; s < *first+uint64(*worlds) && failed < 5; s++ {
-		if w := world.Random(s); len(w.Violations()) > 0 {
-			report(t, s, w)
-			failed++
-		}
+	var next, failed atomic.Uint64
+	var wait sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for failed.Load() < enough {
+				s := *first + next.Add(1) - 1
+				if s >= *first+uint64(*worlds) {
+					return
+				}
+				if w := world.Random(s); len(w.Violations()) > 0 {
+					failed.Add(1)
+					report(t, s, w)
+				}
+			}
+		})
 	}
+	wait.Wait()
 }
+
+// enough failures are reported before the others are left out.
+const enough = 5
 
 func report(t *testing.T, seed uint64, w *world.World) {
 	t.Helper()

@@ -211,7 +211,8 @@ func (g *game) rest(patience time.Duration) bool {
 
 func (g *game) readyChecks() {
 	for _, job := range g.jobs {
-		if wl := g.world.Workload(job); wl != nil && len(wl.Status.AdmissionChecks) > 1 && wl.Status.ClusterName == nil {
+		wl := g.world.Workload(job)
+		if wl != nil && len(wl.Status.AdmissionChecks) > 1 && wl.Status.AdmissionChecks[1].State != kueue.CheckStateReady && wl.Status.ClusterName == nil {
 			g.world.SetCheck(job, "prov", kueue.CheckStateReady)
 		}
 	}
