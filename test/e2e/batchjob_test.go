@@ -99,12 +99,12 @@ func TestFailedJobFailsOnTheManager(t *testing.T) {
 func TestTTLDeletesTheManagersJobAndRunsNothingAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.submit("brief", fixtures.TTL(2), fixtures.RunsFor(time.Second))
+	s.submit("brief", fixtures.TTL(8), fixtures.RunsFor(time.Second))
+	s.awaitComplete("brief")
 	s.Eventually(func(g Gomega) {
 		g.Expect(s.job(g, "manager", "brief")).To(BeNil())
 	}).Should(Succeed(), "the TTL should delete the Job once it is finished")
 	s.awaitNothingOn(s.workers...)
-	s.awaitEvent(s.namespace, "FinishedWorkload", "is declared finished")
 	s.expectCreatedOnce("brief")
 }
 

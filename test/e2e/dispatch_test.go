@@ -15,7 +15,7 @@ import (
 func TestJobRunsOnOneWorkerIsMirroredLiveAndCleanedUp(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.submit("train", fixtures.Pods(4, 2), fixtures.RunsFor(3*time.Second))
+	s.submit("train", fixtures.Pods(4, 2), fixtures.RunsFor(5*time.Second))
 	worker, _ := s.awaitRunning("train")
 
 	original, copied := s.job(s, "manager", "train"), s.job(s, worker, "train")

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
@@ -22,12 +21,12 @@ func TestPreemptionOnTheManagerStopsTheCopy(t *testing.T) {
 	low, high := s.priorityClass("low", 1, "manager"), s.priorityClass("high", 100, "manager")
 	s.submit("low", fixtures.CPU("2"), fixtures.Priority(low), fixtures.RunsOn())
 	_, first := s.awaitRunning("low")
-	s.submit("high", fixtures.CPU("2"), fixtures.Priority(high), fixtures.RunsFor(5*time.Second))
+	winner := s.submit("high", fixtures.CPU("2"), fixtures.Priority(high), fixtures.RunsOn())
 	worker, _ := s.awaitRunning("high")
 	for _, w := range s.workers {
 		s.Expect(s.job(s, w, "low")).To(BeNil(), "the preempted job runs no more, as %q has its quota", worker)
 	}
-	s.awaitComplete("high")
+	s.Expect(manager().Delete(s.ctx, winner, background)).To(Succeed())
 	_, second := s.awaitRunning("low")
 	s.Expect(second).NotTo(Equal(first))
 }

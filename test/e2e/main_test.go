@@ -21,20 +21,19 @@ const (
 	startWithin = 50 * time.Minute
 	// soon bounds every wait, for machines that do other work too.
 	soon = 90 * time.Second
-	// lostTimeout is workerLostTimeout in these tests.
-	lostTimeout = 10 * time.Second
 	// atOnce is how many tests run beside each other: they wait more than they work.
-	atOnce = "6"
+	atOnce = "4"
 )
 
-const workersSection = `  probeInterval: 1s
-  probeTimeout: 2s
+// ferryConfig ends within the section multiKueue, so that a test may add to it. A busy machine makes probes slow and
+// lets leases expire, and nobody here would start Ferry again: hence the patience, and no leader election.
+const ferryConfig = playground.DefaultFerryConfig + `  probeInterval: 1s
+  probeTimeout: 5s
   reconnectBackoff: {initial: 250ms, max: 1s}
-`
-
-// ferryConfig is Ferry's config but for what a test adds to the section multiKueue.
-const ferryConfig = playground.DefaultFerryConfig + workersSection + `multiKueue:
-  workerLostTimeout: 10s
+leaderElection:
+  leaderElect: false
+multiKueue:
+  workerLostTimeout: 15s
 `
 
 // fleet is the playground of this package.
