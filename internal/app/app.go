@@ -95,12 +95,16 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 		Poke: func(worker string, ref kinds.Ref) { w.lanes.Add(worker, ref) },
 	}
 	for _, add := range []func() error{
-		func() error { return mgr.GetFieldIndexer().IndexField(ctx, &kueue.Workload{}, observe.JobIndex, ownerIndex) },
+		func() error {
+			return mgr.GetFieldIndexer().IndexField(ctx, &kueue.Workload{}, observe.JobIndex, ownerIndex)
+		},
 		func() error { return dispatch.Setup(mgr, w.dispatch, w.in) },
 		func() error { return check.Setup(mgr) },
 		func() error { return worker.Setup(mgr, workerOptions(o.Config, w)) },
 		func() error { webhook.Register(mgr.GetWebhookServer(), table, mgr.GetCache()); return nil },
-		func() error { return addAll(mgr, w.fleet, w.lanes, &resync{wiring: w, every: o.Config.MultiKueue.GCInterval.Duration}) },
+		func() error {
+			return addAll(mgr, w.fleet, w.lanes, &resync{wiring: w, every: o.Config.MultiKueue.GCInterval.Duration})
+		},
 		func() error { return addProbes(mgr) },
 	} {
 		if err := add(); err != nil {

@@ -127,8 +127,12 @@ func (a *Applier) remove(ctx context.Context, to client.Client, act plan.Delete)
 	obj.SetGroupVersionKind(act.GVK)
 	obj.SetNamespace(act.Key.Namespace)
 	obj.SetName(act.Key.Name)
-	err := to.Delete(ctx, obj, client.Preconditions{UID: &act.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	only := client.Preconditions{UID: &act.UID}
+	if act.Version != "" {
+		only.ResourceVersion = &act.Version
+	}
+	err := to.Delete(ctx, obj, only, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s: %w", act, err)
 	}
 	a.Memory.Deleted(act.UID, a.Clock.Now())

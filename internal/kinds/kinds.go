@@ -58,9 +58,14 @@ func (k *Kind) Reflect(manager, worker *unstructured.Unstructured, now time.Time
 	return k.reflect(manager, worker, now)
 }
 
-// Ended tells whether a job's own status says that it is over. Of kinds that
-// cannot tell it is true.
-func (k *Kind) Ended(job *unstructured.Unstructured) bool { return k.ended == nil || k.ended(job) }
+// Ended tells whether a job's own status says that it is over; known is false
+// for kinds whose status does not tell.
+func (k *Kind) Ended(job *unstructured.Unstructured) (ended, known bool) {
+	if k.ended == nil {
+		return false, false
+	}
+	return k.ended(job), true
+}
 
 // Table is the kinds that are switched on.
 type Table struct {

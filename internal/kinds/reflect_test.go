@@ -39,9 +39,9 @@ func TestReflectIsLegal(t *testing.T) {
 		steps := map[string]func(){
 			"mirror": w.mirror, "mirror again": w.mirror, "suspend": w.suspendManager, "resume": w.resumeManager,
 			"copy": w.copy, "vanish": w.vanish, "worker starts": w.start, "worker suspends": w.stop,
-			"pods change": w.pods, "criterion": w.criterion, "worker ends": w.end,
+			"pods change": w.pods, "criterion": w.criterion, "worker ends": w.end, "run": w.run, "lose": w.lose,
 		}
-		names := []string{"mirror", "mirror again", "suspend", "resume", "copy", "vanish", "worker starts", "worker suspends", "pods change", "criterion", "worker ends"}
+		names := []string{"mirror", "mirror again", "suspend", "resume", "copy", "vanish", "worker starts", "worker suspends", "pods change", "criterion", "worker ends", "run", "lose", "run", "lose"}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			w.now = w.now.Add(time.Duration(rapid.IntRange(0, 90).Draw(t, "seconds")) * time.Second)
 			steps[rapid.SampledFrom(names).Draw(t, "step")]()
@@ -122,6 +122,24 @@ func (w *world) copy() {
 }
 
 func (w *world) vanish() { w.worker = nil }
+
+// run takes the usual way to a job that is seen to run; drawn often, so that
+// worlds with several runs are common.
+func (w *world) run() {
+	w.copy()
+	w.start()
+	w.resumeManager()
+	w.pods()
+	w.mirror()
+}
+
+// lose takes the copy away, with or without anybody noticing.
+func (w *world) lose() {
+	w.vanish()
+	if rapid.Bool().Draw(w.t, "noticed") {
+		w.mirror()
+	}
+}
 
 func (w *world) running() bool { return w.worker != nil && !ended(w.worker) && !suspended(w.worker) }
 

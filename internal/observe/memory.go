@@ -115,16 +115,16 @@ func (m *Memory) Forget(ref kinds.Ref) {
 	}
 }
 
-func (m *Memory) blocked(worker string, ref kinds.Ref, now time.Time) (string, bool) {
+func (m *Memory) blocked(worker string, ref kinds.Ref, now time.Time) (block, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := place{worker, ref}
 	b, found := m.blocks[at]
 	if found && !now.Before(b.until) {
 		delete(m.blocks, at)
-		return "", false
+		return block{}, false
 	}
-	return b.why, found
+	return b, found
 }
 
 // host returns the last worker seen to hold the claim.

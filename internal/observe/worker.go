@@ -63,8 +63,8 @@ func (o *Observer) readWorker(ctx context.Context, conn fleet.Conn, s *plan.Snap
 			return err
 		}
 	}
-	if why, blocked := o.Memory.blocked(w.Name, s.Ref, s.Now); blocked {
-		w.Serves, w.Why = false, why
+	if b, blocked := o.Memory.blocked(w.Name, s.Ref, s.Now); blocked {
+		w.Serves, w.Why, w.AskAgain = false, b.why, b.until
 	}
 	return nil
 }

@@ -49,6 +49,8 @@ type MirrorStatus struct {
 	Kind   *kinds.Kind
 	Job    *unstructured.Unstructured
 	Status map[string]any
+	// Urgent is set for what somebody waits for: the result, and that nothing runs any more.
+	Urgent bool
 }
 
 // Finish ends the manager's Workload.
@@ -79,6 +81,9 @@ type Delete struct {
 	GVK schema.GroupVersionKind
 	Key types.NamespacedName
 	UID types.UID
+	// Version is the resourceVersion that was decided on, for what must not go
+	// unseen: a job may have ended since. Empty where that does not matter.
+	Version string
 }
 
 func (Nominate) action()       {}

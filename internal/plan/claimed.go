@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -46,6 +47,9 @@ func (v *view) serveClaim(p *Plan, w *Worker) bool {
 // place creates the job on the worker, as long as Kueue there keeps it admitted.
 func (v *view) place(p *Plan, w *Worker) {
 	p.Because = reason.Placing(w.Name)
+	if !v.claimAll(p, w) {
+		return
+	}
 	for _, c := range v.copies(w) {
 		if !isTrue(c, kueue.WorkloadAdmitted) {
 			return
@@ -55,6 +59,27 @@ func (v *view) place(p *Plan, w *Worker) {
 		wl := v.Workloads[0]
 		p.worker(w.Name, CreateJob{Copy: v.Kind.Project(v.Job, wl, v.marks(wl))})
 	}
+}
+
+// claimAll tells whether the claim of every Workload is persisted. One of several
+// writes may have failed: it is made up for, or, where the nomination that it
+// rests on is gone, the job is offered again.
+func (v *view) claimAll(p *Plan, w *Worker) bool {
+	var missing []*kueue.Workload
+	for _, wl := range v.Workloads {
+		switch {
+		case wl.Status.ClusterName != nil && *wl.Status.ClusterName == w.Name:
+		case wl.Status.ClusterName == nil && slices.Contains(wl.Status.NominatedClusterNames, w.Name):
+			missing = append(missing, wl)
+		default:
+			v.retry(p, reason.ClaimSplit(w.Name), true)
+			return false
+		}
+	}
+	for _, wl := range missing {
+		p.manager(Claim{Workload: wl, Check: v.Check, Worker: w.Name, Message: reason.Placing(w.Name)})
+	}
+	return len(missing) == 0
 }
 
 // confirm makes the check Ready and mirrors the job's status.

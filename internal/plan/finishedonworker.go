@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -15,46 +17,104 @@ const kueueFinishes = 3 * time.Second
 
 var finishedOnWorker = Rule{
 	Name: "FinishedOnWorker",
-	Doc:  "The copy is finished on the worker that holds the claim: its status comes back first. Then the manager's Workload ends; normally Kueue there does that on seeing the job's final status, else Ferry.",
+	Doc:  "The job is over on a worker, whatever became of its quota meanwhile: its status comes back first, and nobody else is asked any more. Then the manager's Workload ends; normally Kueue there does that on seeing the job's final status, else Ferry.",
 	decide: func(v *view, p *Plan) bool {
-		w := v.find(v.claim())
-		if w == nil || !w.Reachable || w.Job == nil || len(v.copies(w)) == 0 {
+		r := v.result
+		if r == nil {
 			return false
 		}
-		for _, c := range v.copies(w) {
-			if !isTrue(c, kueue.WorkloadFinished) {
-				return false
-			}
-		}
-		p.Because = fmt.Sprintf("The job finished on worker %q", w.Name)
-		v.removeFromAllBut(p, w.Name)
-		if !v.mirror(p, w.Job) {
-			v.finishWorkloads(p, w)
+		p.Because = fmt.Sprintf("The job finished on worker %q", r.worker)
+		v.removeFromAllBut(p, r.worker)
+		delete(v.stale, r.worker)
+		if !v.mirror(p, r.job) && v.mayBeOver(r.job) {
+			// Otherwise the Workload's end was seen first: the two come by separate watches.
+			v.finishWorkloads(p, r)
 		}
 		return true
 	},
 }
 
-func (v *view) finishWorkloads(p *Plan, w *Worker) {
-	for _, c := range v.copies(w) {
+// result is a job that is over on a worker, with the copies of its Workloads.
+type result struct {
+	worker string
+	job    *unstructured.Unstructured
+	copies []*kueue.Workload
+}
+
+// findResult looks for a worker on which this very job is over. The result
+// counts also when the quota that it ran on is no longer reserved: the work is done.
+// Should there be several, the claim's comes first, then the earliest.
+func (v *view) findResult() *result {
+	var found *result
+	for i := range v.Workers {
+		w := &v.Workers[i]
+		if !w.Reachable || !v.isOver(w) {
+			continue
+		}
+		r := &result{worker: w.Name, job: w.Job, copies: w.Workloads}
+		if found == nil || v.comesBefore(r, found) {
+			found = r
+		}
+	}
+	return found
+}
+
+func (v *view) comesBefore(a, b *result) bool {
+	if claim := v.claim(); a.worker == claim || b.worker == claim {
+		return a.worker == claim
+	}
+	if x, y := a.endedAt(), b.endedAt(); !x.Equal(y) {
+		return x.Before(y)
+	}
+	return a.worker < b.worker
+}
+
+func (r *result) endedAt() time.Time {
+	var last time.Time
+	for _, c := range r.copies {
+		if f := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadFinished); f.LastTransitionTime.After(last) {
+			last = f.LastTransitionTime.Time
+		}
+	}
+	return last
+}
+
+func (v *view) isOver(w *Worker) bool {
+	if v.Kind == nil || v.Job == nil || w.Job == nil || len(v.Workloads) == 0 || len(w.Workloads) == 0 {
+		return false
+	}
+	if originUID(w.Job) != string(v.Job.GetUID()) {
+		return false
+	}
+	for _, c := range w.Workloads {
+		wl := v.original(c.Name)
+		if wl == nil || originUID(c) != string(wl.UID) || !endedWithResult(c) {
+			return false
+		}
+	}
+	return true
+}
+
+func originUID(obj metav1.Object) string {
+	return obj.GetAnnotations()[kueue.MultiKueueOriginUIDAnnotation]
+}
+
+func endedWithResult(c *kueue.Workload) bool {
+	f := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadFinished)
+	return f != nil && f.Status == metav1.ConditionTrue && f.Reason != kueue.WorkloadFinishedReasonOutOfSync
+}
+
+func (v *view) finishWorkloads(p *Plan, r *result) {
+	for _, c := range r.copies {
 		wl := v.original(c.Name)
 		if isTrue(wl, kueue.WorkloadFinished) {
 			continue
 		}
 		f := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadFinished)
-		if resultFollows(f.Reason) && !v.Kind.Ended(w.Job) {
-			// Workloads and jobs come by separate watches, and this one is ahead.
-			continue
-		}
 		if left := f.LastTransitionTime.Add(kueueFinishes).Sub(v.Now); left > 0 {
 			p.again(min(left, kueueFinishes))
 			continue
 		}
 		p.manager(Finish{Workload: wl, Reason: f.Reason, Message: f.Message})
 	}
-}
-
-// resultFollows: Kueue finishes a Workload for these reasons when its job ended.
-func resultFollows(reason string) bool {
-	return reason == kueue.WorkloadFinishedReasonSucceeded || reason == kueue.WorkloadFinishedReasonFailed
 }

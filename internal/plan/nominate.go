@@ -16,18 +16,23 @@ var nominate = Rule{
 	Name: "Nominate",
 	Doc:  "The placement names the workers to ask; the names are persisted, then each of them gets a copy of the Workload and Kueue there decides.",
 	decide: func(v *view, p *Plan) bool {
-		out := v.Policy.Placement.Nominate(v.placementInput())
+		in := v.placementInput()
+		out := v.Policy.Placement.Nominate(in)
 		p.again(out.Again)
 		for i := range v.Workers {
 			v.offer(p, &v.Workers[i])
+			p.again(v.Workers[i].AskAgain.Sub(v.Now))
 		}
 		message := v.offerMessage(out.Nominate)
-		if slices.Equal(out.Nominate, v.Workloads[0].Status.NominatedClusterNames) {
+		if slices.Equal(out.Nominate, in.Nominated) {
 			v.say(p, message)
 			return true
 		}
 		p.Because = message
 		for _, wl := range v.Workloads {
+			if slices.Equal(out.Nominate, wl.Status.NominatedClusterNames) {
+				continue
+			}
 			p.manager(Nominate{Workload: wl, Check: v.Check, Workers: out.Nominate, Message: message})
 		}
 		return true
@@ -41,7 +46,7 @@ func (v *view) eligible(w *Worker) bool {
 
 func (v *view) placementInput() placement.Input {
 	first := v.Workloads[0]
-	in := placement.Input{Now: v.Now, Nominated: first.Status.NominatedClusterNames}
+	in := placement.Input{Now: v.Now, Nominated: v.nominees()}
 	if c := v.check(first); c != nil {
 		in.NominatedAt = c.LastTransitionTime.Time
 	}
@@ -58,18 +63,43 @@ func (v *view) placementInput() placement.Input {
 	return in
 }
 
+// nominees are the workers for which the nomination of every Workload is persisted.
+func (v *view) nominees() []string {
+	var names []string
+	for _, name := range v.Workloads[0].Status.NominatedClusterNames {
+		if v.all(func(wl *kueue.Workload) bool { return slices.Contains(wl.Status.NominatedClusterNames, name) }) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // offer makes the copies on a worker whose nomination is persisted, and removes them from any other.
 func (v *view) offer(p *Plan, w *Worker) {
-	if !slices.Contains(v.Workloads[0].Status.NominatedClusterNames, w.Name) || !v.eligible(w) {
+	if !slices.Contains(v.nominees(), w.Name) || !v.eligible(w) || evictedCopy(w) {
 		v.removeFrom(p, w)
 		return
 	}
 	for _, wl := range v.Workloads {
 		if !slices.ContainsFunc(w.Workloads, func(c *kueue.Workload) bool { return c.Name == wl.Name }) {
-			p.worker(w.Name, CreateWorkload{Copy: kinds.ProjectWorkload(wl, v.Ref, v.marks(wl)), ClusterQueue: wl.Status.Admission.ClusterQueue})
+			p.worker(w.Name, CreateWorkload{Copy: kinds.ProjectWorkload(wl, v.Ref, v.marks(wl)), ClusterQueue: clusterQueue(wl)})
 		}
 	}
 	v.followPriority(p, w)
+}
+
+// evictedCopy: without its job, Kueue on the worker never takes an evicted copy
+// back into its queue. It has to be made anew.
+func evictedCopy(w *Worker) bool {
+	return slices.ContainsFunc(w.Workloads, func(c *kueue.Workload) bool { return isTrue(c, kueue.WorkloadEvicted) })
+}
+
+// clusterQueue is empty for a finished Workload that gave its quota back.
+func clusterQueue(wl *kueue.Workload) kueue.ClusterQueueReference {
+	if wl.Status.Admission == nil {
+		return ""
+	}
+	return wl.Status.Admission.ClusterQueue
 }
 
 // offerMessage tells worker by worker why the job waits.

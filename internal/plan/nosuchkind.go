@@ -8,7 +8,7 @@ import (
 
 var noSuchKind = Rule{
 	Name: "NoSuchKind",
-	Doc:  "The job is of a kind that is not dispatched: the check is Rejected, and the message names the kind.",
+	Doc:  "The job is of a kind that is not dispatched: the check is Rejected, the message names the kind, and what is left of it on workers goes.",
 	decide: func(v *view, p *Plan) bool {
 		if v.Kind != nil {
 			return false
@@ -18,6 +18,7 @@ var noSuchKind = Rule{
 			message = reason.NoAdapter(v.OwnerKind)
 		}
 		v.settle(p, kueue.CheckStateRejected, message, true)
+		v.removeFromAllBut(p)
 		return true
 	},
 }

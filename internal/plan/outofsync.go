@@ -12,20 +12,21 @@ var outOfSync = Rule{
 	Name: "OutOfSync",
 	Doc:  "Kueue on the worker ended the copy because its job differs (a webhook there changed it): that is no result. The copy goes; the worker that held the claim loses it, with a warning.",
 	decide: func(v *view, p *Plan) bool {
+		ended := false
 		for i := range v.Workers {
 			w := &v.Workers[i]
-			if !w.Reachable || !endedWithoutResult(w, v.claim()) {
+			if !w.Reachable || !v.concerns(w) || !endedWithoutResult(w, v.claim()) {
 				continue
 			}
+			ended = true
 			if v.claim() == w.Name {
 				v.retry(p, reason.OutOfSync(w.Name), true)
 			} else {
 				p.Because = reason.OutOfSync(w.Name)
 				v.removeFrom(p, w)
 			}
-			return true
 		}
-		return false
+		return ended
 	},
 }
 

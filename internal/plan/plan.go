@@ -47,6 +47,8 @@ type Worker struct {
 	// Serves tells whether the worker could take the job at all; Why says what is missing.
 	Serves bool
 	Why    string
+	// AskAgain is when a worker that refused the job may be asked once more; zero: it did not refuse.
+	AskAgain time.Time
 	// Workloads and Job are the objects there that carry our marks for this job, of any age.
 	Workloads []*kueue.Workload
 	Job       *unstructured.Unstructured
@@ -107,8 +109,8 @@ type Rule struct {
 func Rules() []Rule { return rules }
 
 var rules = []Rule{
-	gone, unknownCheck, notOurs, noSuchKind, finished, notManaged, noQuota, evictedOnManager, decided,
-	readyWithoutClaim, outOfSync, finishedOnWorker, evictedOnWorker, specDrift, workerLost, claimed,
+	gone, unknownCheck, notOurs, noSuchKind, finished, finishedOnWorker, over, notManaged, noQuota, evictedOnManager, decided,
+	readyWithoutClaim, outOfSync, evictedOnWorker, specDrift, workerLost, claimed,
 	waitForChecks, waitForCleanup, admittedSomewhere, nominate,
 }
 

@@ -47,8 +47,14 @@ func (v *view) mirror(p *Plan, worker *unstructured.Unstructured) (changed bool)
 	if kinds.SameStatus(v.Job, status) {
 		return false
 	}
-	p.manager(MirrorStatus{Kind: v.Kind, Job: v.Job, Status: status})
+	p.manager(MirrorStatus{Kind: v.Kind, Job: v.Job, Status: status, Urgent: worker == nil || v.mayBeOver(worker)})
 	return true
+}
+
+// mayBeOver is true for an ended job, and for one whose status does not tell.
+func (v *view) mayBeOver(job *unstructured.Unstructured) bool {
+	ended, known := v.Kind.Ended(job)
+	return ended || !known
 }
 
 // showStopped mirrors that nothing of the job runs, once that is so. Kueue on
@@ -56,11 +62,12 @@ func (v *view) mirror(p *Plan, worker *unstructured.Unstructured) (changed bool)
 // shown as suspended, which has time.
 func (v *view) showStopped(p *Plan) {
 	for i := range v.Workers {
-		w := &v.Workers[i]
-		if w.Reachable && v.holds(w) {
+		if w := &v.Workers[i]; w.Reachable && v.holds(w) {
 			return
 		}
-		if left := v.graceLeft(w); (!w.Reachable || w.Blind) && w.Name == v.Host && left > 0 {
+	}
+	if w := v.find(v.Host); w != nil && (!w.Reachable || w.Blind) {
+		if left := v.graceLeft(w); left > 0 {
 			p.again(left)
 			return
 		}

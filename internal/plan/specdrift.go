@@ -16,7 +16,7 @@ var specDrift = Rule{
 		drifted := false
 		for i := range v.Workers {
 			w := &v.Workers[i]
-			if !w.Reachable || !v.drifted(w) {
+			if !w.Reachable || !v.concerns(w) || !v.drifted(w) {
 				continue
 			}
 			drifted = true

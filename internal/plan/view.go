@@ -25,11 +25,14 @@ type view struct {
 	// stale are the copies on reachable workers that belong to an earlier
 	// reservation or an earlier job of the same name.
 	stale map[string][]Action
+	// result is where the job is over, if anywhere.
+	result *result
 }
 
 func newView(s Snapshot) *view {
 	v := &view{Snapshot: s, stale: map[string][]Action{}}
 	v.Workers = slices.Clone(s.Workers)
+	v.result = v.findResult()
 	for i := range v.Workers {
 		v.setStaleApart(&v.Workers[i])
 	}
@@ -122,6 +125,10 @@ func (v *view) claim() string {
 	return ""
 }
 
+// concerns tells whether what a worker's copies say matters: once a worker holds
+// the claim, the others' copies only go away, and hold up nothing meanwhile.
+func (v *view) concerns(w *Worker) bool { return v.claim() == "" || v.claim() == w.Name }
+
 // check is our admission check's state on a Workload; nil when it is not there.
 func (v *view) check(wl *kueue.Workload) *kueue.AdmissionCheckState {
 	for i := range wl.Status.AdmissionChecks {
@@ -193,7 +200,11 @@ func deleteOf(obj metav1.Object, gvk schema.GroupVersionKind) Action {
 	if !obj.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
-	return Delete{GVK: gvk, Key: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}, UID: obj.GetUID()}
+	d := Delete{GVK: gvk, Key: types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}, UID: obj.GetUID()}
+	if gvk.Kind != "Workload" {
+		d.Version = obj.GetResourceVersion()
+	}
+	return d
 }
 
 func live(actions []Action) []Action {

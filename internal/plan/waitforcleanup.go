@@ -6,7 +6,7 @@ var waitForCleanup = Rule{
 	Name: "WaitForCleanup",
 	Doc:  "A reachable worker still holds a copy of an earlier reservation: nobody is asked until it is gone, lest the job runs twice.",
 	decide: func(v *view, p *Plan) bool {
-		if v.nominated() {
+		if len(v.nominees()) > 0 {
 			// A worker that came back with an old copy does not hold up a race that is on.
 			return false
 		}
@@ -23,5 +23,3 @@ var waitForCleanup = Rule{
 		return true
 	},
 }
-
-func (v *view) nominated() bool { return len(v.Workloads[0].Status.NominatedClusterNames) > 0 }

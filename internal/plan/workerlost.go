@@ -8,14 +8,14 @@ import (
 
 var workerLost = Rule{
 	Name: "WorkerLost",
-	Doc:  "The worker that holds the claim cannot be reached, or left the config: within workerLostTimeout nothing happens, after it the check becomes Retry.",
+	Doc:  "The worker that holds the claim cannot be reached, cannot show jobs of this kind, or left the config: within workerLostTimeout nothing happens, after it the check becomes Retry.",
 	decide: func(v *view, p *Plan) bool {
 		w := v.find(v.claim())
 		if w == nil && v.claim() != "" {
 			v.retry(p, reason.WorkerLost(v.claim()), true)
 			return true
 		}
-		if w == nil || (w.Reachable && w.InConfig) {
+		if w == nil || (w.Reachable && w.InConfig && !w.Blind) {
 			return false
 		}
 		v.removeFromAllBut(p, w.Name)
@@ -26,7 +26,7 @@ var workerLost = Rule{
 		}
 		p.again(left)
 		if w.Reachable {
-			// It only left the config: what runs there is still shown.
+			// What can be seen there is still shown.
 			return v.serveClaim(p, w)
 		}
 		p.Because = fmt.Sprintf("Worker %q is out of reach; it has %s left to come back", w.Name, left.Round(1e9))

@@ -48,6 +48,11 @@ func CopyChanged(worker string) string {
 	return fmt.Sprintf("The job changed after it went to worker %q; offering it again", worker)
 }
 
+// ClaimSplit says that the Workloads of one job are not all assigned to one worker.
+func ClaimSplit(worker string) string {
+	return fmt.Sprintf("Not all Workloads of the job are assigned to worker %q; offering the job again", worker)
+}
+
 // Foreign says that somebody else's job holds the name on the worker.
 func Foreign(worker string) string {
 	return fmt.Sprintf("Worker %q holds an object with the job's name that Ferry did not create; offering the job to the others", worker)

@@ -43,9 +43,9 @@ func init() {
 		"admit-on":    (*session).admitOn,
 		"evict-on":    (*session).evictOn,
 		"finish-on":   (*session).finishOn,
-		"out-of-sync": func(s *session, a []string) { s.world.Worker(a[0]).Kueue.FinishOutOfSync(s.world.Copy(a[0], a[1])) },
+		"out-of-sync": func(s *session, a []string) { s.did(s.world.OutOfSync(a[0], a[1])) },
 		// People on workers.
-		"delete-on":      func(s *session, a []string) { s.world.DeleteOnWorker(a[0], a[2], a[1]) },
+		"delete-on":      func(s *session, a []string) { s.world.DeleteOnWorker(a[0], a[2], strings.ToTitle(a[1][:1])+a[1][1:]) },
 		"foreign":        (*session).foreign,
 		"remove-foreign": func(s *session, a []string) { s.world.RemoveForeign(a[0], a[1]) },
 		"drop-queue":     func(s *session, a []string) { s.world.DropQueue(a[0]) },
@@ -59,7 +59,10 @@ func init() {
 		"start-ferry":    func(s *session, _ []string) { s.world.StartFerry() },
 		"restart-ferry":  func(s *session, _ []string) { s.world.StopFerry(); s.world.StartFerry() },
 		"hold":           func(s *session, a []string) { s.world.Held[a[0]] = true },
-		"deliver":        func(s *session, a []string) { delete(s.world.Held, a[0]) },
+		"hold-kind":      func(s *session, a []string) { s.world.Held[a[0]+" "+a[1]] = true },
+		"deliver":        (*session).deliver,
+		"unserve":        func(s *session, a []string) { s.world.Unserve(a[0]) },
+		"hold-sync":      func(s *session, a []string) { s.world.Held["sync "+a[0]] = true },
 		"fail-next":      (*session).failNext,
 	}
 }
@@ -181,6 +184,15 @@ func (s *session) failNext(a []string) {
 		s.world.Faults.Once = map[string]int{}
 	}
 	s.world.Faults.Once[a[0]+" "+a[1]] = number(a[2])
+}
+
+// deliver [WORKER…]: what was held comes, from all when none is named
+func (s *session) deliver(a []string) {
+	for held := range s.world.Held {
+		if len(a) == 0 || slices.ContainsFunc(a, func(name string) bool { return slices.Contains(strings.Fields(held), name) }) {
+			delete(s.world.Held, held)
+		}
+	}
 }
 
 func (s *session) writes(_ []string) {

@@ -57,7 +57,7 @@ func ours(check *kueue.AdmissionCheck) bool {
 func (r *Reconciler) config(ctx context.Context, check *kueue.AdmissionCheck) (*kueue.MultiKueueConfig, error) {
 	name, err := configName(check.Spec.Parameters)
 	if err != nil {
-		return nil, nil //nolint:nilerr // condition tells of it
+		return nil, nil // condition says what is wrong with the reference
 	}
 	config := &kueue.MultiKueueConfig{}
 	err = r.Client.Get(ctx, client.ObjectKey{Name: name}, config)

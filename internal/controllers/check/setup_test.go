@@ -57,6 +57,9 @@ func start(t *testing.T) *live {
 	g := NewWithT(t)
 	fakes := informertest.FakeInformers{Scheme: newScheme(t)}
 	l := &live{world: newWorld(t, nil), t: t, g: g, informers: &informers{fakes, make(chan struct{})}}
+	for _, object := range []client.Object{&kueue.AdmissionCheck{}, &kueue.MultiKueueConfig{}, &kueue.MultiKueueCluster{}} {
+		l.informer(object) // made now, because the fakes are not safe to make from several goroutines
+	}
 	mgr, err := ctrl.NewManager(&rest.Config{}, ctrl.Options{
 		Scheme:         l.Scheme(),
 		Metrics:        metricsserver.Options{BindAddress: "0"},

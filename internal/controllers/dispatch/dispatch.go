@@ -30,12 +30,14 @@ type Reconciler struct {
 	Poke func(worker string, ref kinds.Ref)
 	// Decided is told every plan, for metrics; may be nil.
 	Decided func(plan.Plan)
+
+	pace pace
 }
 
 // Reconcile implements reconcile.TypedReconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, ref kinds.Ref) (reconcile.Result, error) {
 	for range passes {
-		p, err := r.pass(ctx, ref)
+		wrote, again, err := r.pass(ctx, ref)
 		switch {
 		case apierrors.IsConflict(err):
 			log.FromContext(ctx).V(3).Info("Decided on an old version, deciding anew", "job", ref.String())
@@ -45,17 +47,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref kinds.Ref) (reconcile.Re
 			return reconcile.Result{}, nil
 		case err != nil:
 			return reconcile.Result{}, err
-		case len(p.Manager) == 0:
-			return reconcile.Result{RequeueAfter: p.Again}, nil
+		case !wrote:
+			return reconcile.Result{RequeueAfter: again}, nil
 		}
 	}
 	return reconcile.Result{RequeueAfter: time.Millisecond}, nil
 }
 
-func (r *Reconciler) pass(ctx context.Context, ref kinds.Ref) (plan.Plan, error) {
+// pass decides once and tells whether it wrote anything, and when to decide anew if it did not.
+func (r *Reconciler) pass(ctx context.Context, ref kinds.Ref) (wrote bool, again time.Duration, err error) {
 	s, err := r.Observer.Snapshot(ctx, ref)
 	if err != nil {
-		return plan.Plan{}, err
+		return false, 0, err
 	}
 	p := plan.Decide(s)
 	log.FromContext(ctx).V(3).Info("Decided", "job", ref.String(), "rule", p.Rule, "because", p.Because, "manager", len(p.Manager), "workers", len(p.Workers))
@@ -68,11 +71,32 @@ func (r *Reconciler) pass(ctx context.Context, ref kinds.Ref) (plan.Plan, error)
 	for worker := range p.Workers {
 		r.Poke(worker, ref)
 	}
+	return r.write(ctx, ref, p, s.Now)
+}
+
+// write carries out the plan's actions for the manager that are due.
+func (r *Reconciler) write(ctx context.Context, ref kinds.Ref, p plan.Plan, now time.Time) (wrote bool, again time.Duration, err error) {
+	again = p.Again
+	if len(p.Manager) == 0 {
+		r.pace.settled(ref)
+	}
 	for _, action := range p.Manager {
+		if left := r.pace.hold(ref, action, now); left > 0 {
+			again = sooner(again, left)
+			continue
+		}
 		log.FromContext(ctx).V(2).Info("Writing to the manager", "job", ref.String(), "rule", p.Rule, "action", action.String(), "because", p.Because)
 		if err := r.Applier.OnManager(ctx, ref, action); err != nil {
-			return p, err
+			return wrote, 0, err
 		}
+		wrote = true
 	}
-	return p, nil
+	return wrote, again, nil
+}
+
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
 }

@@ -135,6 +135,9 @@ func form(s Stream, obj client.Object) client.Object {
 // Pending is how many objects have undelivered events.
 func (c *Cache) Pending() int { return len(c.order) }
 
+// PendingStream names the stream of the i-th pending object.
+func (c *Cache) PendingStream(i int) string { return c.streams[c.order[i].stream].Name }
+
 // Knows tells whether nothing about an object's name is pending in any stream.
 func (c *Cache) Knows(keys ...cluster.Key) bool {
 	return !slices.ContainsFunc(c.order, func(at slot) bool { return slices.Contains(keys, at.key) })

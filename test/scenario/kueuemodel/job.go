@@ -27,6 +27,8 @@ func (m *Model) reconcileJob(job *unstructured.Unstructured) Step {
 		return m.withoutWorkload(job, ended)
 	case prebuilt(job) != "" && !metav1.IsControlledBy(wl, job):
 		return Step{Name: "adopt " + wl.Name, Do: func() { m.adopt(wl, job) }}
+	case outOfSync(wl):
+		return m.stop(job)
 	case is(wl, kueue.WorkloadFinished):
 		return m.removeFinalizer(wl)
 	case !wl.DeletionTimestamp.IsZero():

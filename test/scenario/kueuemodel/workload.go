@@ -3,6 +3,7 @@ package kueuemodel
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/test/scenario/cluster"
@@ -166,6 +167,12 @@ func (m *Model) force(name string, wl *kueue.Workload) bool {
 		}
 	}
 	return false
+}
+
+func outOfSync(wl *kueue.Workload) bool {
+	return slices.ContainsFunc(wl.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == kueue.WorkloadFinished && c.Status == metav1.ConditionTrue && c.Reason == kueue.WorkloadFinishedReasonOutOfSync
+	})
 }
 
 // FinishOutOfSync ends a Workload as Kueue does when its job is unlike it.

@@ -123,7 +123,7 @@ func (w *World) noteWorker(worker *Worker, e cluster.Event) {
 // countsAsResult: the end of a copy is the job's own, unless somebody on the worker took its Workload away.
 func (w *World) countsAsResult(worker *Worker, job *unstructured.Unstructured) bool {
 	wl := worker.Kueue.WorkloadOf(job)
-	return wl != nil && w.holdsClaim(worker.Name, job) && w.isClear(worker.Name, job.GetName())
+	return wl != nil && !finished(wl) && w.holdsClaim(worker.Name, job) && w.isClear(worker.Name, job.GetName())
 }
 
 func endedAlready(job *unstructured.Unstructured) bool {

@@ -18,6 +18,57 @@ func (w *World) checkManagerWrite(write cluster.Write) {
 	if write.Verb != "apply" && write.Verb != "patch" {
 		w.Violation("Ferry tries to %s %s on the manager", write.Verb, write.Key)
 	}
+	was, isWorkload := write.Old.(*kueue.Workload)
+	if isWorkload && checkState(was) != kueue.CheckStateRetry && checkState(write.New.(*kueue.Workload)) == kueue.CheckStateRetry {
+		w.checkRetryNeeded(was)
+	}
+}
+
+func checkState(wl *kueue.Workload) kueue.CheckState {
+	for _, c := range wl.Status.AdmissionChecks {
+		if c.Name == Check {
+			return c.State
+		}
+	}
+	return ""
+}
+
+// checkRetryNeeded: a job is not taken away from a worker on which all is well
+// as far as Ferry can see, nor from one that was lost only a while ago.
+func (w *World) checkRetryNeeded(wl *kueue.Workload) {
+	if wl.Status.ClusterName == nil || w.moved {
+		return
+	}
+	name := *wl.Status.ClusterName
+	worker, owner := w.workers[name], wl.OwnerReferences[0].Name
+	if !slices.Contains(w.configuredNow(), name) || !w.managerKnown(RefOf(owner)) || !w.healthy(worker, wl, owner) {
+		return
+	}
+	switch {
+	case worker.link == nil && w.Clock.Since(worker.lostSince) < w.policy.WorkerLostTimeout:
+		w.Violation("job %s is taken from %s, which was lost only %s ago", owner, name, w.Clock.Since(worker.lostSince))
+	case worker.link != nil && worker.link.jobs && w.ferryKnows(worker, RefOf(owner)):
+		w.Violation("job %s is taken from %s, where all is well", owner, name)
+	case worker.link != nil && !worker.link.jobs && w.Clock.Since(worker.lostSince) < w.policy.WorkerLostTimeout:
+		w.Violation("job %s is taken from %s, which only cannot show it yet", owner, name)
+	}
+}
+
+// healthy: the copy that the claim is about is admitted, and its job is there.
+func (w *World) healthy(worker *Worker, wl *kueue.Workload, owner string) bool {
+	c, job := w.Copy(worker.Name, owner), w.JobOn(worker.Name, owner)
+	return c != nil && job != nil && ours(job) && c.Name == wl.Name && w.holdsClaim(worker.Name, job) &&
+		c.Annotations[kinds.ReservationAnnotation] == plan.Reservation(wl) && c.Annotations[kinds.SpecHashAnnotation] == kinds.SpecHash(wl) &&
+		!finished(c) && !hasTrue(c, kueue.WorkloadEvicted)
+}
+
+// configuredNow are the workers that the MultiKueueConfig names.
+func (w *World) configuredNow() []string {
+	config, _ := w.Manager.Get(cluster.Key{Kind: "MultiKueueConfig", Name: Config}).(*kueue.MultiKueueConfig)
+	if config == nil {
+		return nil
+	}
+	return config.Spec.Clusters
 }
 
 // checkWorkerWrite checks invariants 2 to 4 at the moment of a write.
@@ -77,16 +128,6 @@ func (w *World) checkResultKept(worker *Worker, job *unstructured.Unstructured) 
 	w.Violation("invariant 4: the result of %s is deleted on %s before it is on the manager", job.GetName(), worker.Name)
 }
 
-// check looks at what holds in every state.
-func (w *World) check() {
-	for _, obj := range w.Manager.List("Job") {
-		job := obj.(*unstructured.Unstructured)
-		if by, _, _ := unstructured.NestedString(job.Object, "spec", "managedBy"); by == "" {
-			w.Violation("job %s lost its managedBy", job.GetName())
-		}
-	}
-}
-
 // Leftovers are Ferry's objects on reachable workers that no live job needs (invariant 5).
 func (w *World) Leftovers() []string {
 	var left []string
@@ -132,8 +173,8 @@ func (w *World) Unfinished() []string {
 	return names
 }
 
-func finished(wl *kueue.Workload) bool {
-	return slices.ContainsFunc(wl.Status.Conditions, func(c condition) bool {
-		return c.Type == kueue.WorkloadFinished && c.Status == "True"
-	})
+func finished(wl *kueue.Workload) bool { return hasTrue(wl, kueue.WorkloadFinished) }
+
+func hasTrue(wl *kueue.Workload, t string) bool {
+	return slices.ContainsFunc(wl.Status.Conditions, func(c condition) bool { return c.Type == t && c.Status == "True" })
 }

@@ -51,6 +51,15 @@ func (w *World) SyncJobs(name string) {
 	w.connected(name)
 }
 
+// Unserve lets a worker stop to serve Job, as when its informer fails.
+func (w *World) Unserve(name string) {
+	if l := w.workers[name].link; l != nil {
+		l.jobs = false
+		w.Held["sync "+name] = true
+		w.connected(name)
+	}
+}
+
 // connected is the wiring: whatever concerns this worker is decided anew.
 func (w *World) connected(name string) {
 	w.workers[name].link.cache.Replay()

@@ -18,7 +18,6 @@ func Random(seed uint64) *World {
 	g := newGame(r)
 	for range 150 + r.IntN(250) {
 		g.step()
-		g.world.check()
 		if len(g.world.violations) > 0 {
 			return g.world
 		}
@@ -124,9 +123,8 @@ func (g *game) kueue() {
 		w.Tracef("%s: foreign %s goes", worker, name)
 		w.RemoveForeign(worker, name)
 	case 5:
-		if wl := w.Copy(worker, name); wl != nil && !finished(wl) {
+		if w.OutOfSync(worker, name) {
 			w.Tracef("%s: %s is out of sync", worker, name)
-			w.workers[worker].Kueue.FinishOutOfSync(wl)
 		}
 	}
 }
@@ -195,7 +193,6 @@ func (g *game) rest(patience time.Duration) bool {
 	w := g.world
 	until := w.Clock.Now().Add(patience)
 	for range 6000 {
-		w.check()
 		if len(w.violations) > 0 {
 			return true
 		}

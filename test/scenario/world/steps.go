@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/test/scenario/cache"
 )
 
 // step is one thing that could happen next.
@@ -24,11 +25,11 @@ func (w *World) steps() []step {
 	if w.ferry == nil {
 		return steps
 	}
-	steps = append(steps, w.deliveries(ManagerName, w.ferry.cache.Pending(), func(i int) { w.ferry.cache.Deliver(i, w.chance(200)) })...)
+	steps = append(steps, w.deliveries(ManagerName, w.ferry.cache)...)
 	for _, name := range w.names {
 		worker := w.workers[name]
 		if l := worker.link; l != nil && !worker.Cut {
-			steps = append(steps, w.deliveries(name, l.cache.Pending(), func(i int) { l.cache.Deliver(i, w.chance(200)) })...)
+			steps = append(steps, w.deliveries(name, l.cache)...)
 		}
 		steps = append(steps, w.fleetSteps(worker)...)
 	}
@@ -48,13 +49,18 @@ func (w *World) kueueSteps() []step {
 	return steps
 }
 
-func (w *World) deliveries(from string, n int, deliver func(int)) []step {
-	var steps []step
+// deliveries are the events of a cache that could come next; Held keeps back
+// those of a cluster, or of one of its streams.
+func (w *World) deliveries(from string, c *cache.Cache) []step {
 	if w.Held[from] {
 		return nil
 	}
-	for i := range n {
-		steps = append(steps, step{who: from, what: "event", do: func() { deliver(i) }})
+	var steps []step
+	for i := range c.Pending() {
+		if len(w.Held) > 0 && w.Held[from+" "+c.PendingStream(i)] {
+			continue
+		}
+		steps = append(steps, step{who: from, what: "event", do: func() { c.Deliver(i, w.chance(200)) }})
 	}
 	return steps
 }
@@ -68,7 +74,7 @@ func (w *World) fleetSteps(worker *Worker) []step {
 		return []step{{who: "fleet", what: "connect " + name, do: func() { w.Connect(name) }}}
 	case worker.link != nil && worker.Cut:
 		return []step{{who: "fleet", what: "notice " + name, do: func() { w.Notice(name) }}}
-	case worker.link != nil && !worker.link.jobs:
+	case worker.link != nil && !worker.link.jobs && !w.Held["sync "+name]:
 		return []step{{who: "fleet", what: "sync " + name, do: func() { w.SyncJobs(name) }}}
 	}
 	return nil
@@ -116,7 +122,6 @@ func (w *World) Settle(choose bool, patience time.Duration) bool {
 		if s, found := w.first(choose); found {
 			w.Tracef("%s: %s", s.who, s.what)
 			s.do()
-			w.check()
 			continue
 		}
 		at := time.Time{}

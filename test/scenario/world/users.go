@@ -92,6 +92,17 @@ func (w *World) DeleteOnWorker(worker, name, kind string) {
 	}
 }
 
+// OutOfSync lets Kueue on a worker end the copy as unlike its job, which must
+// not count as a result; false when there is nothing to end.
+func (w *World) OutOfSync(worker, name string) bool {
+	wl, job := w.Copy(worker, name), w.JobOn(worker, name)
+	if wl == nil || finished(wl) || endedAlready(job) {
+		return false
+	}
+	w.workers[worker].Kueue.FinishOutOfSync(wl)
+	return true
+}
+
 // SetCheck sets another check of the job's Workload.
 func (w *World) SetCheck(name, check string, state kueue.CheckState) {
 	wl := w.Workload(name)

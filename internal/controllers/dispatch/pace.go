@@ -1,0 +1,49 @@
+package dispatch
+
+import (
+	"sync"
+	"time"
+
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/plan"
+)
+
+// batch is how long changes of a running job's status are gathered before they
+// are mirrored: a start and an end are several changes within milliseconds.
+const batch = 100 * time.Millisecond
+
+// pace holds back status writes that another one is likely to supersede.
+type pace struct {
+	mu    sync.Mutex
+	since map[kinds.Ref]time.Time // when a write held back was first wanted
+}
+
+// hold tells how long an action still has to wait; zero: it is due.
+func (p *pace) hold(ref kinds.Ref, action plan.Action, now time.Time) time.Duration {
+	m, isMirror := action.(plan.MirrorStatus)
+	if !isMirror || m.Urgent {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first, waits := p.since[ref]
+	if !waits {
+		first = now
+		if p.since == nil {
+			p.since = map[kinds.Ref]time.Time{}
+		}
+		p.since[ref] = first
+	}
+	if left := first.Add(batch).Sub(now); left > 0 {
+		return left
+	}
+	delete(p.since, ref)
+	return 0
+}
+
+// settled forgets what was held back, as nothing is wanted any more.
+func (p *pace) settled(ref kinds.Ref) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.since, ref)
+}

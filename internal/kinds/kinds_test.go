@@ -1,0 +1,176 @@
+package kinds_test
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
+)
+
+func workload(name string, change ...func(*kueue.Workload)) *kueue.Workload {
+	priority := int32(5)
+	wl := &kueue.Workload{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name, UID: "wl-uid", Labels: map[string]string{kinds.JobUIDLabel: "job-uid", "team": "a"}},
+		Spec:       kueue.WorkloadSpec{QueueName: "team", Priority: &priority, PodSets: []kueue.PodSet{{Name: "main", Count: 2}}},
+	}
+	for _, c := range change {
+		c(wl)
+	}
+	return wl
+}
+
+func owner(kind, apiVersion, name string, controller bool) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: "x", Controller: &controller}
+}
+
+func TestOwner(t *testing.T) {
+	owners := func(refs ...metav1.OwnerReference) func(*kueue.Workload) {
+		return func(wl *kueue.Workload) { wl.OwnerReferences = refs }
+	}
+	named := func(gvk, name string) func(*kueue.Workload) {
+		return func(wl *kueue.Workload) {
+			wl.Annotations = map[string]string{"kueue.x-k8s.io/job-owner-gvk": gvk, "kueue.x-k8s.io/job-owner-name": name}
+		}
+	}
+	job := owner("Job", "batch/v1", "train", true)
+	for name, c := range map[string]struct {
+		wl   *kueue.Workload
+		want string
+	}{
+		"controller":            {workload("w", owners(owner("Pod", "v1", "p", false), job)), "Job.batch/team-a/train"},
+		"owner, no controller":  {workload("w", owners(owner("Pod", "v1", "p", false), owner("Pod", "v1", "q", false))), "Pod/team-a/p"},
+		"named by annotations":  {workload("w", owners(job), named("leaderworkerset.x-k8s.io/v1, Kind=LeaderWorkerSet", "lws")), "LeaderWorkerSet.leaderworkerset.x-k8s.io/team-a/lws"},
+		"annotation, no name":   {workload("w", owners(job), named("v1, Kind=Pod", "")), "Job.batch/team-a/train"},
+		"annotation, not a GVK": {workload("w", owners(job), named("Pod", "p")), "Job.batch/team-a/train"},
+		"nobody":                {workload("w"), "Workload.kueue.x-k8s.io/team-a/w"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ref, gvk := kinds.Owner(c.wl)
+			if ref.String() != c.want {
+				t.Errorf("owner is %s, want %s", ref, c.want)
+			}
+			if gvk.GroupKind().String() != ref.Kind {
+				t.Errorf("GVK %s does not fit reference %s", gvk, ref)
+			}
+		})
+	}
+}
+
+func TestCopyOfNeedsAllMarks(t *testing.T) {
+	ref := kinds.Ref{Kind: "Job.batch", Namespace: "team-a", Name: "train"}
+	made := func() *kueue.Workload { return kinds.ProjectWorkload(workload("w"), ref, marks) }
+	if got, ok := kinds.CopyOf(made()); !ok || got != ref {
+		t.Fatalf("CopyOf = %v, %v; want %v", got, ok, ref)
+	}
+	for name, spoil := range map[string]func(*kueue.Workload){
+		"no origin":     func(wl *kueue.Workload) { delete(wl.Labels, kueue.MultiKueueOriginLabel) },
+		"no origin UID": func(wl *kueue.Workload) { delete(wl.Annotations, kueue.MultiKueueOriginUIDAnnotation) },
+		"no job":        func(wl *kueue.Workload) { delete(wl.Annotations, kinds.JobAnnotation) },
+	} {
+		wl := made()
+		spoil(wl)
+		if kinds.Ours(wl) {
+			t.Errorf("%s: Ours", name)
+		}
+		if _, ok := kinds.CopyOf(wl); ok {
+			t.Errorf("%s: CopyOf finds a job", name)
+		}
+	}
+	garbled := made()
+	garbled.Annotations[kinds.JobAnnotation] = "no-slash"
+	if _, ok := kinds.CopyOf(garbled); ok {
+		t.Error("CopyOf reads a garbled annotation")
+	}
+}
+
+func TestProjectWorkload(t *testing.T) {
+	wl := workload("w", func(wl *kueue.Workload) {
+		wl.Finalizers = []string{"kueue.x-k8s.io/resource-in-use"}
+		wl.OwnerReferences = []metav1.OwnerReference{owner("Job", "batch/v1", "train", true)}
+		wl.ResourceVersion = "7"
+		wl.Annotations = map[string]string{"ferry.dev/reservation": "forged", "note": "stays"}
+		wl.Spec.PreemptionGates = []kueue.PreemptionGate{{Name: "gate"}}
+		wl.Status.NominatedClusterNames = []string{"w1"}
+	})
+	before := wl.DeepCopy()
+	got := kinds.ProjectWorkload(wl, kinds.Ref{Kind: "Job.batch", Namespace: "team-a", Name: "train"}, marks)
+	if len(got.OwnerReferences)+len(got.Finalizers)+len(got.UID)+len(got.ResourceVersion) > 0 {
+		t.Errorf("the copy keeps what is the manager's: %+v", got.ObjectMeta)
+	}
+	if len(got.Spec.PreemptionGates)+len(got.Status.NominatedClusterNames) > 0 {
+		t.Error("the copy keeps preemption gates or status")
+	}
+	if _, linked := got.Labels[kinds.JobUIDLabel]; linked || got.Labels["team"] != "a" || got.Annotations["note"] != "stays" {
+		t.Errorf("labels %v, annotations %v", got.Labels, got.Annotations)
+	}
+	if got.Annotations[kinds.ReservationAnnotation] != marks.Reservation || got.Annotations[kueue.MultiKueueOriginUIDAnnotation] != "wl-uid" {
+		t.Errorf("marks: %v", got.Annotations)
+	}
+	if got.Annotations[kinds.SpecHashAnnotation] != kinds.SpecHash(wl) || kinds.SpecHash(got) != kinds.SpecHash(wl) {
+		t.Error("the spec hash is not the original's")
+	}
+	if kinds.SpecHash(before) != kinds.SpecHash(wl) || len(wl.Spec.PreemptionGates) != 1 {
+		t.Error("ProjectWorkload changed its input")
+	}
+}
+
+func TestSpecHash(t *testing.T) {
+	base := kinds.SpecHash(workload("w"))
+	for name, c := range map[string]struct {
+		change func(*kueue.Workload)
+		same   bool
+	}{
+		"priority":        {func(wl *kueue.Workload) { p := int32(9); wl.Spec.Priority = &p }, true},
+		"no priority":     {func(wl *kueue.Workload) { wl.Spec.Priority = nil }, true},
+		"priority class":  {func(wl *kueue.Workload) { wl.Spec.PriorityClassRef = &kueue.PriorityClassRef{Name: "high"} }, true},
+		"preemption gate": {func(wl *kueue.Workload) { wl.Spec.PreemptionGates = []kueue.PreemptionGate{{Name: "g"}} }, true},
+		"labels":          {func(wl *kueue.Workload) { wl.Labels = nil }, true},
+		"status":          {func(wl *kueue.Workload) { wl.Status.NominatedClusterNames = []string{"w"} }, true},
+		"pod count":       {func(wl *kueue.Workload) { wl.Spec.PodSets[0].Count = 3 }, false},
+		"queue":           {func(wl *kueue.Workload) { wl.Spec.QueueName = "other" }, false},
+		"active":          {func(wl *kueue.Workload) { no := false; wl.Spec.Active = &no }, false},
+	} {
+		if same := kinds.SpecHash(workload("w", c.change)) == base; same != c.same {
+			t.Errorf("%s: hash equal is %v, want %v", name, same, c.same)
+		}
+	}
+}
+
+func TestNewTable(t *testing.T) {
+	if rows := kinds.NewTable(nil).Rows(); len(rows) != 0 {
+		t.Errorf("nothing enabled gives %d rows", len(rows))
+	}
+	table := kinds.NewTable(append(kinds.Frameworks(), "example.com/unknown"))
+	if len(table.Rows()) != len(kinds.All()) || len(table.GVKs()) != len(kinds.All()) {
+		t.Errorf("%d rows, want %d", len(table.Rows()), len(kinds.All()))
+	}
+	for _, row := range table.Rows() {
+		if table.ByName(row.Name()) != row {
+			t.Errorf("ByName does not find %s", row.Name())
+		}
+	}
+	if table.ByName("Job.example.com") != nil {
+		t.Error("ByName finds another group's kind")
+	}
+}
+
+func TestManaged(t *testing.T) {
+	kind := kinds.NewTable([]string{"batch/job"}).Rows()[0]
+	for by, want := range map[string]bool{"kueue.x-k8s.io/multikueue": true, "kubernetes.io/job-controller": false, "": false} {
+		job := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+		if by != "" {
+			job.Object["spec"] = map[string]any{"managedBy": by}
+		}
+		managed, why := kind.Managed(job)
+		if managed != want || (why == "") != want {
+			t.Errorf("managedBy %q: %v, %q", by, managed, why)
+		}
+		if !want && (!strings.Contains(why, "spec.managedBy") || !strings.Contains(why, `not "`+by+`"`)) {
+			t.Errorf("managedBy %q: the message does not say so: %s", by, why)
+		}
+	}
+}

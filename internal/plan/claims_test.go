@@ -1,0 +1,91 @@
+package plan_test
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/plan"
+)
+
+var now0 = metav1.NewTime(now)
+
+const (
+	retry   = "manager: set check of wl to Retry"
+	mirrors = "manager: mirror status of Job train"
+)
+
+var (
+	runs  = map[string]any{"active": int64(1), "startTime": "2026-03-01T09:50:00Z"}
+	ended = map[string]any{"succeeded": int64(1), "startTime": "2026-03-01T09:50:00Z", "completionTime": "2026-03-01T09:55:00Z", "conditions": []any{
+		map[string]any{"type": "SuccessCriteriaMet", "status": "True"}, map[string]any{"type": "Complete", "status": "True"},
+	}}
+)
+
+func started(s *plan.Snapshot) { s.Job.Object["spec"].(map[string]any)["suspend"] = false }
+
+func managerStatus(status map[string]any) with {
+	return func(s *plan.Snapshot) { s.Job.Object["status"] = status }
+}
+
+func finishedOn(worker string, ago time.Duration) with {
+	return copies(worker, func(c *kueue.Workload) { setCondition(c, kueue.WorkloadFinished, true, "Succeeded", ago) })
+}
+
+func moreParallel(wl *kueue.Workload) { wl.Spec.QueueName = "other" }
+
+func priority(p int32) with { return manager(func(wl *kueue.Workload) { wl.Spec.Priority = &p }) }
+
+func leaving(wl *kueue.Workload) { wl.DeletionTimestamp = &now0 }
+
+func noCopies(_ *plan.Snapshot, w *plan.Worker) { w.Workloads = nil }
+
+func noJobThere(_ *plan.Snapshot, w *plan.Worker) { w.Job = nil }
+
+func twoWorkloads(s *plan.Snapshot) { s.Workloads = append(s.Workloads, newWorkload("wl2")) }
+
+func claimFirst(s *plan.Snapshot) { w1 := "w1"; s.Workloads[0].Status.ClusterName = &w1 }
+
+// claims: a worker holds the job.
+var claims = []ruleCase{
+	{rule: "ReadyWithoutClaim", name: "retries", when: snap(check(kueue.CheckStateReady)), does: retry, because: "no admitting cluster", unless: snap(claimedBy("w1")), then: "Claimed"},
+	{rule: "OutOfSync", name: "on the claim's worker", when: snap(claimedBy("w1"), copyCondition("w1", kueue.WorkloadFinished, "OutOfSync")), does: retry, because: `"w1"`,
+		unless: snap(claimedBy("w1"), copyCondition("w1", kueue.WorkloadFinished, "Succeeded")), then: "FinishedOnWorker"},
+	{rule: "OutOfSync", name: "beside the claim", when: snap(nominated("w1"), offered("w1"), finishedOn("w1", time.Minute)), does: "w1: delete Workload wl"},
+	{rule: "Claimed", name: "an ended loser holds up nothing", when: snap(claimedBy("w1"), offered("w2"), finishedOn("w2", time.Minute)), does: "w2: delete Workload wl"},
+	{rule: "FinishedOnWorker", name: "mirrors first", when: snap(claimedBy("w1"), started, finishedOn("w1", time.Minute), jobStatus("w1", ended)), does: mirrors, because: `worker "w1"`,
+		unless: snap(claimedBy("w1"), started, jobStatus("w1", ended)), then: "Claimed"},
+	{rule: "FinishedOnWorker", name: "lets Kueue finish", when: snap(claimedBy("w1"), finishedOn("w1", time.Second), jobStatus("w1", ended), managerStatus(ended)), does: "again in 2s"},
+	{rule: "FinishedOnWorker", name: "finishes itself", when: snap(claimedBy("w1"), finishedOn("w1", time.Minute), jobStatus("w1", ended), managerStatus(ended)), does: "manager: finish wl"},
+	{rule: "FinishedOnWorker", name: "though lost from the config", when: snap(claimedBy("w1"), outOfConfig("w1", time.Hour), finishedOn("w1", time.Minute), jobStatus("w1", ended), managerStatus(ended)), does: "manager: finish wl"},
+	{rule: "FinishedOnWorker", name: "though evicted meanwhile", when: snap(claimedBy("w1"), started, finishedOn("w1", time.Minute), jobStatus("w1", ended), managerCondition(kueue.WorkloadEvicted)), does: mirrors},
+	{rule: "FinishedOnWorker", name: "though its quota went meanwhile", when: snap(claimedBy("w1"), finishedOn("w1", time.Minute), jobStatus("w1", ended), noReservation()), does: mirrors},
+	{rule: "FinishedOnWorker", name: "though the check is Retry", when: snap(claimedBy("w1"), finishedOn("w1", time.Minute), jobStatus("w1", ended), check(kueue.CheckStateRetry)), does: mirrors},
+	{rule: "FinishedOnWorker", name: "waits for the job's own end to be seen", when: snap(claimedBy("w1"), started, finishedOn("w1", time.Minute), jobStatus("w1", runs), managerStatus(runs))},
+	{rule: "Over", name: "never again", when: snap(claimedBy("w1"), managerStatus(ended)), does: "w1: " + deleteBoth, unless: snap(claimedBy("w1")), then: "Claimed"},
+	{rule: "Over", name: "nor anew", when: snap(managerStatus(ended))},
+	{rule: "Claimed", name: "no job, no result", when: snap(claimedBy("w1"), finishedOn("w1", time.Minute), on("w1", noJobThere)), does: retry, because: "before its result was seen"},
+	{rule: "EvictedOnWorker", name: "retries", when: snap(claimedBy("w1"), copyCondition("w1", kueue.WorkloadEvicted, "Preempted")), does: retry, because: "because Preempted",
+		unless: snap(claimedBy("w1"), offered("w2"), copyCondition("w2", kueue.WorkloadEvicted, "Preempted")), then: "Claimed"},
+	{rule: "SpecDrift", name: "on the claim's worker", when: snap(claimedBy("w1"), manager(moreParallel)), does: retry, because: `"w1"`, unless: snap(claimedBy("w1"), priority(9)), then: "Claimed"},
+	{rule: "SpecDrift", name: "of an offer", when: snap(nominated("w1"), offered("w1"), manager(moreParallel)), does: "w1: delete Workload wl"},
+	{rule: "Claimed", name: "a drifted loser holds up nothing", when: snap(offered("w2"), manager(moreParallel), claimedBy("w1")), does: "w2: delete Workload wl"},
+	{rule: "WorkerLost", name: "within the grace", when: snap(claimedBy("w1"), offered("w2"), lost("w1", time.Minute)), does: "w2: delete Workload wl | again in 14m0s", because: "14m0s left", unless: snap(claimedBy("w1")), then: "Claimed"},
+	{rule: "WorkerLost", name: "after it", when: snap(claimedBy("w1"), lost("w1", 15*time.Minute)), does: retry, because: `"w1" was out of reach`},
+	{rule: "WorkerLost", name: "left the config", when: snap(claimedBy("w1"), started, jobStatus("w1", runs), outOfConfig("w1", time.Minute)), does: mirrors + " | again in 14m0s"},
+	{rule: "WorkerLost", name: "unheard of", when: snap(claim("w9")), does: retry, because: `"w9"`},
+	{rule: "Claimed", name: "places", when: snap(claim("w1"), offered("w1", "w2"), admitted("w1", time.Minute)), does: "w1: create Job train | w2: delete Workload wl", because: `Placing the job on "w1"`,
+		unless: snap(nominated("w1"), offered("w1"), admitted("w1", time.Minute)), then: "AdmittedSomewhere"},
+	{rule: "Claimed", name: "places only what is admitted", when: snap(claim("w1"), offered("w1"))},
+	{rule: "Claimed", name: "completes the claim first", when: snap(twoWorkloads, nominated("w1"), offered("w1"), admitted("w1", time.Minute), claimFirst), does: "manager: claim wl2 for w1"},
+	{rule: "Claimed", name: "a claim that cannot be completed", when: snap(twoWorkloads, offered("w1"), admitted("w1", time.Minute), claimFirst),
+		does: "manager: set check of wl to Retry, set check of wl2 to Retry", because: "Not all Workloads"},
+	{rule: "Claimed", name: "confirms", when: snap(claimedBy("w1"), check(kueue.CheckStatePending)), does: "manager: set check of wl to Ready", because: `The workload was admitted on "w1"`},
+	{rule: "Claimed", name: "mirrors", when: snap(claimedBy("w1"), started, jobStatus("w1", runs)), does: mirrors},
+	{rule: "Claimed", name: "has nothing to do", when: snap(claimedBy("w1"), started, jobStatus("w1", runs), managerStatus(runs))},
+	{rule: "Claimed", name: "priority follows", when: snap(claimedBy("w1"), priority(9)), does: "w1: set priority of wl"},
+	{rule: "Claimed", name: "copy vanished", when: snap(claimedBy("w1"), on("w1", noCopies)), does: retry, because: "the Workload is gone"},
+	{rule: "Claimed", name: "job vanished", when: snap(claimedBy("w1"), on("w1", noJobThere)), does: retry, because: "the Job is gone"},
+	{rule: "Claimed", name: "foreign job", when: snap(claim("w1"), offered("w1"), admitted("w1", time.Minute), foreign("w1")), does: retry, because: "Ferry did not create"},
+}

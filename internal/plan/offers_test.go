@@ -1,0 +1,67 @@
+package plan_test
+
+import (
+	"time"
+
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/placement"
+	"ferry.dev/ferry/internal/plan"
+)
+
+const nominateAll = "manager: nominate [w1 w2 w3] for wl"
+
+func place(p placement.Placement, name string) with {
+	return func(s *plan.Snapshot) { s.Policy.Placement, s.Policy.Dispatcher = p, name }
+}
+
+func serves(_ *plan.Snapshot, w *plan.Worker) { w.Serves, w.Why = false, `no LocalQueue "team"` }
+
+func fresh(wl *kueue.Workload) { wl.Status.AdmissionChecks[0].LastTransitionTime = now0 }
+
+func message(m string) with {
+	return manager(func(wl *kueue.Workload) { wl.Status.AdmissionChecks[0].Message = m })
+}
+
+func inadmissible(worker string) with {
+	return copies(worker, func(c *kueue.Workload) {
+		setCondition(c, kueue.WorkloadQuotaReserved, false, kueue.WorkloadInadmissible, time.Minute)
+	})
+}
+
+// offers: no worker holds the job yet.
+var offers = []ruleCase{
+	{rule: "WaitForChecks", name: "says so", when: snap(otherCheck(kueue.CheckStatePending)), does: "manager: set check of wl to Pending", because: "budget",
+		unless: snap(otherCheck(kueue.CheckStateReady)), then: "Nominate"},
+	{rule: "WaitForChecks", name: "removes", when: snap(nominated("w1"), offered("w1"), otherCheck(kueue.CheckStateRetry)), does: "manager: set check of wl to Pending | w1: delete Workload wl"},
+	{rule: "WaitForChecks", name: "informs later", when: snap(otherCheck(kueue.CheckStatePending), manager(fresh)), does: "again in 2s"},
+	{rule: "WaitForChecks", name: "said already", when: snap(otherCheck(kueue.CheckStatePending), message("Waiting for other admission checks: budget"))},
+	{rule: "WaitForCleanup", name: "an old copy", when: snap(offered("w2"), evictedSince()), does: "manager: set check of wl to Pending | w2: delete Workload wl", because: "w2",
+		unless: snap(nominated("w1"), offered("w2"), evictedSince()), then: "Nominate"},
+	{rule: "WaitForCleanup", name: "of an old job", when: snap(offered("w2"), placed("w2"), evictedSince(), manager(fresh)), does: "w2: " + deleteBoth + " | again in 2s"},
+	{rule: "WaitForCleanup", name: "on its way out", when: snap(offered("w2"), copies("w2", leaving), evictedSince(), manager(fresh)), does: "again in 2s"},
+	{rule: "AdmittedSomewhere", name: "claims, and places nothing", when: snap(nominated("w1", "w2"), offered("w1", "w2"), admitted("w2", time.Minute)), does: "manager: claim wl for w2", because: `"w2"`,
+		unless: snap(nominated("w1", "w2"), offered("w1", "w2")), then: "Nominate"},
+	{rule: "AdmittedSomewhere", name: "the first wins", when: snap(nominated("w1", "w2"), offered("w1", "w2"), admitted("w1", time.Second), admitted("w2", time.Minute)), does: "manager: claim wl for w2"},
+	{rule: "AdmittedSomewhere", name: "the config's order breaks ties", when: snap(nominated("w1", "w2"), offered("w1", "w2"), admitted("w2", time.Minute), admitted("w1", time.Minute)), does: "manager: claim wl for w1"},
+	{rule: "Nominate", name: "an admission without a nomination wins nothing", when: snap(offered("w1"), admitted("w1", time.Minute)), does: nominateAll + " | w1: delete Workload wl"},
+	{rule: "Nominate", name: "a foreign job cannot win", when: snap(nominated("w1"), offered("w1"), admitted("w1", time.Minute), foreign("w1")), does: "manager: nominate [w2 w3] for wl | w1: delete Workload wl"},
+	{rule: "Nominate", name: "names first", when: snap(), does: nominateAll, because: "Offered to w1; w2; w3"},
+	{rule: "Nominate", name: "copies only for persisted names", when: snap(nominated("w1")), does: nominateAll + " | w1: create Workload wl"},
+	{rule: "Nominate", name: "settled", when: snap(nominated("w1", "w2", "w3"), offered("w1", "w2", "w3"), message("Offered to w1; w2; w3"))},
+	{rule: "Nominate", name: "skips", when: snap(on("w1", serves), foreign("w2")), does: "manager: nominate [w3] for wl",
+		because: `Offered to w3; skipped w1: no LocalQueue "team"; w2: holds a Job of this name that Ferry did not create`},
+	{rule: "Nominate", name: "keeps who is out of reach", when: snap(nominated("w1", "w2"), offered("w1", "w2"), lost("w2", time.Minute)),
+		does: "manager: nominate [w1 w2 w3] for wl", because: "w2 (out of reach)"},
+	{rule: "Nominate", name: "nobody", when: snap(lost("w1", 0), lost("w2", 0), lost("w3", 0)), does: "manager: set check of wl to Pending", because: "No worker can take the job: w1: out of reach; w2"},
+	{rule: "Nominate", name: "nobody configured", when: snap(func(s *plan.Snapshot) { s.Workers = nil }, manager(fresh)), does: "again in 2s", because: "none is configured"},
+	{rule: "Nominate", name: "Incremental's first round", when: snap(place(placement.Incremental{StepSize: 2, Round: time.Minute}, "")), does: "manager: nominate [w1 w2] for wl"},
+	{rule: "Nominate", name: "Incremental waits", when: snap(nominated("w1"), offered("w1"), manager(fresh), place(placement.Incremental{StepSize: 1, Round: time.Minute}, "")), does: "again in 2s"},
+	{rule: "Nominate", name: "External waits", when: snap(place(placement.External{}, "example.com/d")), does: "manager: set check of wl to Pending", because: `"example.com/d" to nominate`},
+	{rule: "Nominate", name: "External copies", when: snap(nominated("w2"), manager(fresh), place(placement.External{}, "example.com/d")), does: "w2: create Workload wl | again in 2s", because: "Offered to w2"},
+	{rule: "Nominate", name: "says what the worker says", when: snap(nominated("w1", "w2", "w3"), offered("w1", "w2", "w3"), inadmissible("w1"), manager(fresh)), does: "again in 2s", because: "w1 (because Inadmissible)"},
+	{rule: "Nominate", name: "removes from who left the config", when: snap(nominated("w1", "w2", "w3"), offered("w1"), outOfConfig("w1", 0)), does: "manager: nominate [w2 w3] for wl | w1: delete Workload wl | w2: create Workload wl | w3: create Workload wl"},
+	{rule: "Nominate", name: "completes a nomination first", when: snap(twoWorkloads, func(s *plan.Snapshot) { s.Workloads[0].Status.NominatedClusterNames = []string{"w1", "w2", "w3"} }),
+		does: "manager: nominate [w1 w2 w3] for wl2"},
+	{rule: "Nominate", name: "priority follows", when: snap(nominated("w1"), offered("w1"), priority(9), manager(fresh), place(placement.External{}, "d")), does: "w1: set priority of wl | again in 2s"},
+}

@@ -1,0 +1,145 @@
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/plan"
+)
+
+// TestOrder pins the order of the table, and says why where it matters.
+func TestOrder(t *testing.T) {
+	want := []string{
+		"Gone",         // first: a job that is deleted leaves nothing behind, whatever its Workload says
+		"UnknownCheck", // before NotOurs: a check that cannot be attributed is no reason to remove a running copy
+		"NotOurs",      // before NoSuchKind: kinds that nobody sends to us are not rejected
+		"NoSuchKind",
+		"Finished",         // before NotManaged and NoQuota: a result stands, and is never turned into a rejection
+		"FinishedOnWorker", // before all that takes a copy away: a result is never lost
+		"Over",             // before all that starts: a job that is over never runs again
+		"NotManaged",       // before all that creates
+		"NoQuota",          // before EvictedOnManager: both stop the copy, this one also when the eviction was missed
+		"EvictedOnManager", // before Decided and Claimed: an eviction outranks what the check or the claim still says
+		"Decided",          // before Claimed: a Retry that Kueue has not seen yet is not taken back
+		"ReadyWithoutClaim",
+		"OutOfSync",       // before Claimed: it looks like a finish, and is none
+		"EvictedOnWorker", // before Claimed, which would show the evicted copy as running
+		"SpecDrift",       // before Claimed
+		"WorkerLost",      // before Claimed, which needs the worker within reach
+		"Claimed",         // before all that offers: a job that has a worker is offered to nobody
+		"WaitForChecks",   // before Nominate: nobody is asked before quota may be used
+		"WaitForCleanup",
+		"AdmittedSomewhere", // before Nominate, which would make more copies
+		"Nominate",          // always answers
+	}
+	var got []string
+	for _, r := range plan.Rules() {
+		got = append(got, r.Name)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("rules are\n%v, want\n%v", got, want)
+	}
+}
+
+// TestRulesAreDescribed: the documentation is made from the table.
+func TestRulesAreDescribed(t *testing.T) {
+	for _, r := range plan.Rules() {
+		if !strings.HasSuffix(r.Doc, ".") {
+			t.Errorf("%s: the doc is no sentence: %q", r.Name, r.Doc)
+		}
+	}
+}
+
+func TestRules(t *testing.T) {
+	answered, passed := map[string]bool{}, map[string]bool{}
+	for _, c := range slices.Concat(endings, claims, offers) {
+		t.Run(c.rule+"/"+c.name, func(t *testing.T) {
+			p := plan.Decide(c.when)
+			answered[p.Rule] = true
+			if got, want := show(p), strings.TrimSuffix(c.rule+" | "+c.does, " | "); got != want {
+				t.Errorf("plan is\n  %s\nwant\n  %s", got, want)
+			}
+			if !strings.Contains(p.Because, c.because) || p.Because == "" {
+				t.Errorf("because %q, want it to contain %q", p.Because, c.because)
+			}
+			if c.then == "" {
+				return
+			}
+			other := plan.Decide(c.unless)
+			passed[c.rule] = true
+			if other.Rule != c.then || c.then == c.rule {
+				t.Errorf("otherwise the rule is %s, want %s", other.Rule, c.then)
+			}
+		})
+	}
+	for _, r := range plan.Rules() {
+		if !answered[r.Name] {
+			t.Errorf("no case in which %s answers", r.Name)
+		}
+		if !passed[r.Name] && r.Name != "Nominate" {
+			t.Errorf("no case in which %s does not answer", r.Name)
+		}
+	}
+}
+
+// ruleCase says what a rule does, and with then, which rule answers unless its condition holds.
+type ruleCase struct {
+	rule, name    string
+	when          plan.Snapshot
+	does, because string
+	unless        plan.Snapshot
+	then          string
+}
+
+func noJob(s *plan.Snapshot)  { s.Job = nil }
+func noKind(s *plan.Snapshot) { s.Kind, s.OwnerKind = nil, "example.com/v1, Kind=Foo" }
+
+func deleted(job *unstructured.Unstructured) { t := now0; job.SetDeletionTimestamp(&t) }
+
+func byUser(job *unstructured.Unstructured) {
+	_ = unstructured.SetNestedField(job.Object, "kubernetes.io/job-controller", "spec", "managedBy")
+}
+
+func suspendedStatus(job *unstructured.Unstructured) {
+	job.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Suspended", "status": "True"}}}
+}
+
+func active(job *unstructured.Unstructured) {
+	job.Object["status"] = map[string]any{"active": int64(1), "startTime": "2026-03-01T09:50:00Z"}
+}
+
+const deleteBoth = "delete Job train, delete Workload wl"
+
+// endings: the job is over, or is to stop.
+var endings = []ruleCase{
+	{rule: "Gone", name: "no job", when: snap(claimedBy("w1"), noJob), does: "w1: delete Workload wl, delete Job train", because: "gone", unless: snap(claimedBy("w1")), then: "Claimed"},
+	{rule: "Gone", name: "being deleted", when: snap(claimedBy("w1"), managerJob(deleted)), does: "w1: " + deleteBoth},
+	{rule: "Gone", name: "beyond reach", when: snap(noJob, lost("w1", time.Hour))},
+	{rule: "UnknownCheck", name: "keeps copies", when: snap(claimedBy("w1"), func(s *plan.Snapshot) { s.Check, s.CheckUnknown = "", true }),
+		unless: snap(claimedBy("w1"), func(s *plan.Snapshot) { s.CheckUnknown = true }), then: "Claimed"},
+	{rule: "NotOurs", name: "removes", when: snap(claimedBy("w1"), func(s *plan.Snapshot) { s.Check = "" }), does: "w1: " + deleteBoth, unless: snap(), then: "Nominate"},
+	{rule: "NoSuchKind", name: "rejects", when: snap(noKind), does: "manager: set check of wl to Rejected", because: `"example.com/v1, Kind=Foo"`, unless: snap(), then: "Nominate"},
+	{rule: "NoSuchKind", name: "no owner", when: snap(noKind, func(s *plan.Snapshot) { s.OwnerKind = "" }), does: "manager: set check of wl to Rejected", because: "No multikueue adapter found"},
+	{rule: "NoSuchKind", name: "switched off", when: snap(offered("w1"), noKind), does: "manager: set check of wl to Rejected | w1: delete Workload wl"},
+	{rule: "NoSuchKind", name: "said already", when: snap(noKind, check(kueue.CheckStateRejected))},
+	{rule: "Finished", name: "removes everywhere", when: snap(managerCondition(kueue.WorkloadFinished), claimedBy("w1"), offered("w2")), does: "w1: " + deleteBoth + " | w2: delete Workload wl",
+		unless: snap(claimedBy("w1"), offered("w2")), then: "Claimed"},
+	{rule: "Finished", name: "though not managed", when: snap(managerCondition(kueue.WorkloadFinished), managerJob(byUser))},
+	{rule: "NotManaged", name: "rejects and removes", when: snap(offered("w1"), managerJob(byUser)), does: "manager: set check of wl to Rejected | w1: delete Workload wl",
+		because: "kubernetes.io/job-controller", unless: snap(offered("w1")), then: "Nominate"},
+	{rule: "NoQuota", name: "removes", when: snap(offered("w1"), placed("w1"), noReservation()), does: "w1: " + deleteBoth, because: "quota", unless: snap(offered("w1")), then: "Nominate"},
+	{rule: "NoQuota", name: "shows stopped", when: snap(noReservation(), managerJob(active)), does: "manager: mirror status of Job train"},
+	{rule: "NoQuota", name: "stopped and shown", when: snap(noReservation(), managerJob(suspendedStatus))},
+	{rule: "NoQuota", name: "new job has time", when: snap(noReservation(), managerJob(func(j *unstructured.Unstructured) { j.SetCreationTimestamp(now0) })), does: "again in 2s"},
+	{rule: "NoQuota", name: "lost host has time", when: snap(noReservation(), managerJob(active), lost("w1", time.Minute), func(s *plan.Snapshot) { s.Host = "w1" }), does: "again in 14m0s"},
+	{rule: "NoQuota", name: "lost host is out of time", when: snap(noReservation(), managerJob(active), lost("w1", time.Hour), func(s *plan.Snapshot) { s.Host = "w1" }), does: "manager: mirror status of Job train"},
+	{rule: "EvictedOnManager", name: "removes", when: snap(claimedBy("w1"), managerCondition(kueue.WorkloadEvicted)), does: "w1: " + deleteBoth, because: "evicted", unless: snap(claimedBy("w1")), then: "Claimed"},
+	{rule: "EvictedOnManager", name: "shows stopped once gone", when: snap(managerCondition(kueue.WorkloadEvicted), managerJob(active)), does: "manager: mirror status of Job train"},
+	{rule: "Decided", name: "retry", when: snap(claimedBy("w1"), check(kueue.CheckStateRetry)), does: "w1: " + deleteBoth, unless: snap(claimedBy("w1")), then: "Claimed"},
+	{rule: "Decided", name: "rejected", when: snap(offered("w2"), check(kueue.CheckStateRejected)), does: "w2: delete Workload wl"},
+}

@@ -1,0 +1,26 @@
+package reason_test
+
+import (
+	"testing"
+
+	"ferry.dev/ferry/internal/reason"
+)
+
+// TestPublicWords pins the messages that dashboards and scripts of MultiKueue's users match on.
+func TestPublicWords(t *testing.T) {
+	for got, want := range map[string]string{
+		reason.Event:                            "MultiKueue",
+		reason.NoOwner:                          "No multikueue adapter found",
+		reason.Admitted("w1"):                   `The workload was admitted on "w1"`,
+		reason.NoAdapter("g/v1, Kind=K"):        `No multikueue adapter found for owner kind "g/v1, Kind=K"`,
+		reason.NotManaged("x"):                  "The owner is not managed by Kueue: x",
+		reason.EvictedOnWorker("w1", ""):        `Workload evicted on worker cluster: "w1", resetting for re-admission`,
+		reason.EvictedOnWorker("w1", "quota"):   `Workload evicted on worker cluster: "w1", resetting for re-admission: quota`,
+		reason.NobodyFits(nil):                  "No worker can take the job: none is configured",
+		reason.NobodyFits([]string{"w1: down"}): "No worker can take the job: w1: down",
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
