@@ -1,0 +1,153 @@
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/test/fixtures"
+)
+
+func TestJobRunsOnOneWorkerIsMirroredLiveAndCleanedUp(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.submit("train", fixtures.Pods(4, 2), fixtures.RunsFor(5*time.Second))
+	worker, _ := s.awaitRunning("train")
+
+	original, copied := s.job(s, "manager", "train"), s.job(s, worker, "train")
+	s.Expect(copied).NotTo(BeNil())
+	s.Expect(original.Spec.ManagedBy).To(HaveValue(Equal(kueue.MultiKueueControllerName)))
+	s.Expect(copied.Spec.ManagedBy).To(Or(BeNil(), HaveValue(Equal("kubernetes.io/job-controller"))))
+	s.Expect(copied.Labels).To(HaveKeyWithValue(kueue.MultiKueueOriginLabel, HavePrefix("ferry-")))
+	s.Expect(copied.Annotations).To(HaveKeyWithValue(kueue.MultiKueueOriginUIDAnnotation, string(original.UID)))
+	s.Expect(copied.OwnerReferences).To(BeEmpty())
+	for _, wl := range s.workloads(s, worker) {
+		s.Expect(wl.Annotations).To(HaveKeyWithValue(kueue.MultiKueueOriginUIDAnnotation, string(s.workload(s, "train").UID)))
+	}
+	s.awaitNothingOn(other(worker))
+	s.awaitEvent(s.namespace, "MultiKueue", `The workload was admitted on "`+worker+`"`)
+	s.awaitMessage("train", `The workload was admitted on "`+worker+`"`)
+	s.Eventually(func(g Gomega) {
+		g.Expect(s.job(g, "manager", "train").Status.Succeeded).To(BeNumerically("~", 2, 1), "completions come in while the Job runs")
+	}).Should(Succeed())
+
+	done := s.awaitComplete("train")
+	s.Expect(done.Status.Succeeded).To(BeEquivalentTo(4))
+	s.Expect(done.Status.Active).To(BeZero())
+	s.Expect(done.Status.StartTime).NotTo(BeNil())
+	s.Expect(done.Status.CompletionTime).NotTo(BeNil())
+	s.awaitNothingOn(s.workers...)
+	s.expectCreatedOnce("train")
+}
+
+func TestJobGoesWhereItFits(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, fixtures.CPUOf("w1", "1"), fixtures.CPUOf("w2", "8"))
+	s.submit("large", fixtures.CPU("4"), fixtures.RunsFor(time.Second))
+	s.awaitComplete("large")
+	s.Expect(s.creations(s, "large")).To(Equal(map[string]int{"w2": 1}))
+	s.awaitNothingOn(s.workers...)
+}
+
+func TestJobThatFitsNowhereSaysSoAndRunsOnceThereIsRoom(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, fixtures.WorkerCPU("1"))
+	s.submit("large", fixtures.CPU("2"), fixtures.RunsFor(time.Second))
+	s.awaitMessage("large", "w1", "w2")
+	s.Expect(s.workload(s, "large").Status.NominatedClusterNames).To(ConsistOf("w1", "w2"))
+	s.Expect(s.check(s, "large").State).To(Equal(kueue.CheckStatePending))
+	s.setCPU("w2", "4")
+	s.awaitComplete("large")
+	s.Expect(s.creations(s, "large")).To(Equal(map[string]int{"w2": 1}))
+	s.awaitNothingOn(s.workers...)
+}
+
+func TestOtherAdmissionChecksComeFirst(t *testing.T) {
+	t.Parallel()
+	s := bareSite(t)
+	foreign := s.namespace + "-budget"
+	s.makeForeignCheck(foreign)
+	s.installQueues(fixtures.Edit(func(cluster string, q *kueue.ClusterQueue) {
+		if cluster == "manager" {
+			q.Spec.AdmissionChecksStrategy.AdmissionChecks = append(q.Spec.AdmissionChecksStrategy.AdmissionChecks,
+				kueue.AdmissionCheckStrategyRule{Name: kueue.AdmissionCheckReference(foreign)})
+		}
+	}))
+	s.submit("train", fixtures.RunsFor(time.Second))
+	s.awaitMessage("train", "Waiting for other admission checks: "+foreign)
+	s.Consistently(func(g Gomega) {
+		for _, w := range s.workers {
+			g.Expect(s.copies(g, w)).To(BeEmpty())
+		}
+		g.Expect(s.workload(g, "train").Status.NominatedClusterNames).To(BeEmpty())
+	}).Should(Succeed())
+
+	s.Eventually(func(g Gomega) {
+		wl := s.workload(g, "train")
+		for i := range wl.Status.AdmissionChecks {
+			if c := &wl.Status.AdmissionChecks[i]; string(c.Name) == foreign {
+				c.State, c.Message, c.LastTransitionTime = kueue.CheckStateReady, "in budget", metav1.Now()
+			}
+		}
+		g.Expect(manager().Status().Update(s.ctx, wl)).To(Succeed())
+	}).Should(Succeed())
+	s.awaitComplete("train")
+	s.awaitNothingOn(s.workers...)
+}
+
+// makeForeignCheck makes an AdmissionCheck whose controller is the test.
+func (s *site) makeForeignCheck(name string) {
+	s.t.Helper()
+	check := &kueue.AdmissionCheck{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       kueue.AdmissionCheckSpec{ControllerName: "example.com/budget"},
+	}
+	s.Expect(manager().Create(s.ctx, check)).To(Succeed())
+	meta.SetStatusCondition(&check.Status.Conditions, metav1.Condition{
+		Type: kueue.AdmissionCheckActive, Status: metav1.ConditionTrue, Reason: "Active", Message: "The test decides",
+	})
+	s.Expect(manager().Status().Update(s.ctx, check)).To(Succeed())
+}
+
+func TestChangedPriorityReachesTheCopy(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	high := s.priorityClass("high", 1000, "manager")
+	s.submit("train", fixtures.RunsOn())
+	worker, uid := s.awaitRunning("train")
+	update(s, "manager", s.job(s, "manager", "train"), func(j *jobType) { j.Labels[fixtures.PriorityLabel] = high })
+	s.Eventually(func(g Gomega) {
+		wls := s.workloads(g, worker)
+		g.Expect(wls).To(HaveLen(1))
+		g.Expect(wls[0].Spec.Priority).To(HaveValue(BeEquivalentTo(1000)))
+	}).Should(Succeed())
+	s.Expect(s.job(s, worker, "train").UID).To(Equal(uid), "the job goes on")
+}
+
+// priorityClass makes a WorkloadPriorityClass of this site in some clusters and returns its name.
+func (s *site) priorityClass(name string, value int32, clusters ...string) string {
+	s.t.Helper()
+	name = s.namespace + "-" + name
+	for _, c := range clusters {
+		s.Expect(on(c).Create(s.ctx, fixtures.PriorityClass(name, value))).To(Succeed())
+	}
+	return name
+}
+
+func TestBurstIsCreatedOnceEach(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	jobs := numbered("burst", 20)
+	for _, name := range jobs {
+		s.submit(name, fixtures.RunsFor(time.Second))
+	}
+	for _, name := range jobs {
+		s.awaitComplete(name)
+	}
+	s.awaitNothingOn(s.workers...)
+	s.expectCreatedOnce(jobs...)
+}

@@ -1,0 +1,87 @@
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ferry.dev/ferry/playground"
+	"ferry.dev/ferry/playground/audit"
+	"ferry.dev/ferry/test/fixtures"
+)
+
+func TestIncrementalAsksOneWorkerAfterTheOther(t *testing.T) {
+	s := alone(t, fixtures.CPUOf("w1", "1"))
+	s.reconfigure(`  dispatcherName: kueue.x-k8s.io/multikueue-dispatcher-incremental
+  incrementalDispatcherConfig: {stepSize: 1, roundTimeout: 4s}
+`)
+	s.submit("small", fixtures.RunsFor(time.Second))
+	s.awaitComplete("small")
+	s.Expect(s.creations(s, "small")).To(Equal(map[string]int{"w1": 1}), "the first worker of the config has room")
+	s.Expect(s.copiesMadeAt("w2")).To(BeEmpty())
+
+	s.submit("large", fixtures.CPU("2"), fixtures.RunsFor(time.Second))
+	s.Eventually(func(g Gomega) {
+		g.Expect(s.workload(g, "large").Status.NominatedClusterNames).To(Equal([]string{"w1"}))
+	}).Should(Succeed())
+	s.awaitComplete("large")
+	s.Expect(s.creations(s, "large")).To(Equal(map[string]int{"w2": 1}))
+	first, second := s.copiesMadeAt("w1"), s.copiesMadeAt("w2")
+	s.Expect(first).To(HaveLen(2), "one for each job")
+	s.Expect(second).To(HaveLen(1))
+	// Times in Kubernetes' status are whole seconds, so a round may seem up to one shorter.
+	s.Expect(second[0].Sub(first[1])).To(BeNumerically(">=", 3*time.Second), "the round lasts 4s")
+}
+
+// copiesMadeAt tells when Ferry made Workloads of this site on a worker.
+func (s *site) copiesMadeAt(worker string) []time.Time {
+	s.t.Helper()
+	var at []time.Time
+	s.Expect(audit.Each(fleet.Worker(worker).AuditLog(), time.Time{}, func(r audit.Request) {
+		if r.User == playground.UserFerry && r.Verb == "create" && r.Resource == "workloads" && r.Namespace == s.namespace && r.Code == 201 {
+			at = append(at, r.At)
+		}
+	})).To(Succeed())
+	return at
+}
+
+func TestExternalDispatcherNominates(t *testing.T) {
+	s := alone(t)
+	s.reconfigure("  dispatcherName: example.com/ours\n")
+	s.submit("train", fixtures.RunsFor(time.Second))
+	s.awaitMessage("train", `Waiting for the dispatcher "example.com/ours" to nominate workers`)
+	for _, w := range s.workers {
+		s.Expect(s.copies(s, w)).To(BeEmpty())
+	}
+	s.Eventually(func(g Gomega) {
+		wl := s.workload(g, "train")
+		before := wl.DeepCopy()
+		wl.Status.NominatedClusterNames = []string{"w2"}
+		g.Expect(manager().Status().Patch(s.ctx, wl, client.MergeFrom(before), client.FieldOwner("ours"))).To(Succeed())
+	}).Should(Succeed())
+	s.awaitComplete("train")
+	s.Expect(s.creations(s, "train")).To(Equal(map[string]int{"w2": 1}))
+	s.Expect(s.copiesMadeAt("w1")).To(BeEmpty())
+	s.awaitNothingOn(s.workers...)
+}
+
+// reconfigure adds to the section multiKueue of Ferry's config and restarts Ferry, until the test ends.
+func (s *site) reconfigure(more string) {
+	s.t.Helper()
+	file := filepath.Join(fleet.Dir(), "ferry", "config.yaml")
+	before, err := os.ReadFile(file)
+	s.Expect(err).NotTo(HaveOccurred())
+	s.t.Cleanup(func() { s.restartWith(file, before) })
+	s.restartWith(file, append(append([]byte{}, before...), more...))
+}
+
+func (s *site) restartWith(file string, config []byte) {
+	s.t.Helper()
+	s.Expect(os.WriteFile(file, config, 0o600)).To(Succeed())
+	s.Expect(fleet.Component("ferry").Restart()).To(Succeed())
+	s.Expect(fleet.AwaitFerry(s.ctx)).To(Succeed())
+}
