@@ -72,6 +72,10 @@ func (v *view) setStaleApart(w *Worker) {
 			current = append(current, c)
 			continue
 		}
+		if isTrue(c, kueue.WorkloadAdmitted) {
+			// Somebody may be about to create its job: it could have been the winner.
+			v.mayRun[w.Name] = true
+		}
 		v.setApart(w, c, kueue.SchemeGroupVersion.WithKind("Workload"))
 	}
 	w.Workloads = current
@@ -79,10 +83,6 @@ func (v *view) setStaleApart(w *Worker) {
 		v.mayRun[w.Name] = true
 		v.setApart(w, w.Job, w.Job.GroupVersionKind())
 		w.Job = nil
-	}
-	if w.Name == v.Host && len(v.stale[w.Name]) > 0 {
-		// Its lane may be about to create the job of the earlier reservation.
-		v.mayRun[w.Name] = true
 	}
 }
 
