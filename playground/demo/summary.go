@@ -1,0 +1,39 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// atOnce: a job that waits on a worker for longer than this waited for room, not for Kueue.
+const atOnce = time.Second
+
+// summary tells which worker ran what, and how long it took to get there.
+func summary(rows []Row, rides map[string]Ride) string {
+	lines := [][]string{{"JOB", "RESULT", "WORKER", "DISPATCH", "WAITED", "FERRY"}}
+	var totals, ferrys []time.Duration
+	for _, row := range rows {
+		ride := rides[row.Job]
+		lines = append(lines, []string{
+			row.Job, string(row.State), ride.Worker, millis(ride.Total), millis(ride.Waited), millis(ride.Ferry()),
+		})
+		ferrys = append(ferrys, ride.Ferry())
+		if ride.Waited < atOnce {
+			totals = append(totals, ride.Total)
+		}
+	}
+	var b strings.Builder
+	b.WriteString(strings.Join(layout(lines), "\n") + "\n\n")
+	b.WriteString("DISPATCH is from the quota reservation on the manager to the Job on the worker, by the audit logs. WAITED is the\n" +
+		"part in which Kueue on the worker had not admitted the job yet; FERRY is the rest, with the API servers' time in it.\n")
+	fmt.Fprintf(&b, "Median of FERRY: %s.", millis(median(ferrys)))
+	if len(totals) > 0 {
+		fmt.Fprintf(&b, " Median of DISPATCH: %s, over the %d jobs that found room at once.", millis(median(totals)), len(totals))
+	}
+	return b.String() + "\n"
+}
+
+func millis(d time.Duration) string {
+	return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
+}
