@@ -49,6 +49,7 @@ func aside(note string) string {
 }
 
 func (b *Builder) ferry(ctx context.Context) (string, error) {
+	b.say("building ferry")
 	begin := time.Now()
 	if err := b.goBuild(ctx, "ferry", b.Root, "", []string{"ferry"}, []string{"./cmd/ferry"}); err != nil {
 		return "", err

@@ -35,7 +35,7 @@ func (p *patient) watch() {
 		case <-tick.C:
 			p.mu.Lock()
 			if quiet := time.Since(p.last); quiet >= silence {
-				fmt.Fprintf(p.out, "  … for %s now\n", quiet.Round(time.Second))
+				fmt.Fprintf(p.out, "        still at it, for %s\n", quiet.Round(time.Second))
 			}
 			p.mu.Unlock()
 		}

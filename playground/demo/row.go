@@ -2,6 +2,7 @@ package demo
 
 import (
 	"fmt"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +19,7 @@ const (
 	Submitted State = "Submitted" // Kueue has not looked at it yet
 	Queued    State = "Queued"    // waits for quota on the manager
 	Offered   State = "Offered"   // has quota on the manager, and waits for a worker's
-	Placing   State = "Placing"   // a worker has it; nothing runs yet
+	Placing   State = "Placing"   // a worker has it; it has not started there yet
 	Running   State = "Running"
 	Succeeded State = "Succeeded"
 	Failed    State = "Failed"
@@ -30,7 +31,7 @@ type Row struct {
 	State         State
 	Worker        string // "" while no worker has it
 	Completions   string
-	Why           string // why it waits, or where it went
+	Why           string // why it does not run yet, or why it failed
 }
 
 // Over tells whether the job is finished.
@@ -46,8 +47,9 @@ func rowOf(job *batchv1.Job, wl *kueue.Workload) Row {
 			r.State, r.Worker = Placing, *wl.Status.ClusterName
 		}
 	}
-	if r.State == Placing && job.Status.Active > 0 {
-		r.State = Running
+	// No pod may be active for a moment, between two rounds or retries; the start time stays until the job is suspended.
+	if r.State == Placing && job.Status.StartTime != nil {
+		r.State, r.Why = Running, ""
 	}
 	for _, c := range job.Status.Conditions {
 		switch {
@@ -68,7 +70,7 @@ func waiting(wl *kueue.Workload) (State, string) {
 	case reserved == nil:
 		return Submitted, ""
 	case reserved.Status != metav1.ConditionTrue:
-		return Queued, reserved.Message
+		return Queued, brief(reserved.Message)
 	}
 	for _, c := range wl.Status.AdmissionChecks {
 		if string(c.Name) == check {
@@ -76,6 +78,16 @@ func waiting(wl *kueue.Workload) (State, string) {
 		}
 	}
 	return Offered, ""
+}
+
+// brief leaves out how Kueue begins when quota is lacking: what is lacking comes last, where a narrow terminal cuts.
+func brief(message string) string {
+	if rest, found := strings.CutPrefix(message, "couldn't assign flavors to pod set "); found {
+		if _, lacking, found := strings.Cut(rest, ": "); found {
+			return lacking
+		}
+	}
+	return message
 }
 
 func completions(job *batchv1.Job) string {

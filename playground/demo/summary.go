@@ -25,13 +25,14 @@ func summary(rows []Row, rides map[string]Ride) string {
 	}
 	var b strings.Builder
 	b.WriteString(strings.Join(layout(lines), "\n") + "\n\n")
-	b.WriteString("DISPATCH is from the quota reservation on the manager to the Job on the worker, by the audit logs. WAITED is the\n" +
-		"part in which Kueue on the worker had not admitted the job yet; FERRY is the rest, with the API servers' time in it.\n")
-	fmt.Fprintf(&b, "Median of FERRY: %s.", millis(median(ferrys)))
+	b.WriteString("DISPATCH: from the quota reservation on the manager to the Job on the worker, by\n" +
+		"the audit logs. WAITED: the part in which Kueue on the worker had not admitted\n" +
+		"the job yet. FERRY: the rest, with the API servers' work on Ferry's requests.\n\n")
+	fmt.Fprintf(&b, "Median of FERRY: %s\n", millis(median(ferrys)))
 	if len(totals) > 0 {
-		fmt.Fprintf(&b, " Median of DISPATCH: %s, over the %d jobs that found room at once.", millis(median(totals)), len(totals))
+		fmt.Fprintf(&b, "Median of DISPATCH: %s (%d jobs that found room at once)\n", millis(median(totals)), len(totals))
 	}
-	return b.String() + "\n"
+	return b.String()
 }
 
 func millis(d time.Duration) string {

@@ -21,7 +21,7 @@ worker. Then it submits sample Jobs, which do not fit all at once, and shows the
                Placing, Running: a worker has it. Succeeded, Failed: it is over.
   WORKER       the cluster that runs it
   COMPLETIONS  pods that succeeded, of those wanted
-  WHY          what the manager's objects say about it
+  WHY          why it does not run yet, or why it failed: what the manager's objects say
 
 On a terminal the table is redrawn in place; elsewhere each change is a line. A summary ends it.
 
