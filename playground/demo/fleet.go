@@ -112,7 +112,9 @@ func (f *fleet) healthy() error {
 		case process.Exited:
 			return fmt.Errorf("%s ended by itself; the end of %s:\n%s", c.Name, c.Log, process.TailFile(c.Log, logLines))
 		default:
-			return fmt.Errorf("%s is %s; `go run ./playground/cmd/playground --name %s component` can start or resume it", c.Name, c.State, f.status.Name)
+			again := map[process.State]string{process.Stopped: "start", process.Paused: "resume"}[c.State]
+			return fmt.Errorf("%s is %s; to go on: go run ./playground/cmd/playground --name %s component %s %s",
+				c.Name, c.State, f.status.Name, again, c.Name)
 		}
 	}
 	return nil

@@ -20,12 +20,18 @@ type Ride struct {
 	Worker string
 	// Total is from the reservation on the manager until the worker's API server has the Job.
 	Total time.Duration
+	// Checked is the part of it until Kueue on the manager had put the admission check into the Workload; it does that
+	// by a write of its own, and nobody can answer a check before.
+	Checked time.Duration
 	// Waited is the part of it in which Kueue on the worker had the Workload's copy and had not admitted it.
 	Waited time.Duration
 }
 
+// Kueue is the part of the time in which Ferry had nothing to do but wait for Kueue.
+func (r Ride) Kueue() time.Duration { return r.Checked + r.Waited }
+
 // Ferry is the rest: Ferry's own part, with the API servers' work on its requests.
-func (r Ride) Ferry() time.Duration { return r.Total - r.Waited }
+func (r Ride) Ferry() time.Duration { return r.Total - r.Kueue() }
 
 // logs are the requests of each cluster, in the order in which they were received.
 type logs map[string][]audit.Request
@@ -80,8 +86,14 @@ func rideOf(all logs, job, workload string) (Ride, error) {
 		return Ride{}, fmt.Errorf("a step before Job %s on worker %s is missing", job, worker)
 	}
 	start := earlier(reserved.Done, nominated.At)
+	checked, _ := lastBefore(all[managerName], nominated.At, func(r audit.Request) bool {
+		return r.User == playground.UserKueue && r.Verb == "update" && r.Subresource == "status" && r.Resource == "workloads" && r.Name == workload
+	})
 	waited := earlier(admitted.Done, claim.At).Sub(offered.Done)
-	return Ride{Worker: worker, Total: placed.Done.Sub(start), Waited: max(waited, 0)}, nil
+	return Ride{
+		Worker: worker, Total: placed.Done.Sub(start), Waited: max(waited, 0),
+		Checked: max(earlier(checked.Done, nominated.At).Sub(start), 0),
+	}, nil
 }
 
 // placing is Ferry's last creation of the job on any worker.

@@ -75,6 +75,20 @@ func TestRideOf(t *testing.T) {
 			},
 			want: Ride{Worker: "w2", Total: ms(60070), Waited: ms(60020)},
 		},
+		"Kueue adds the check after the reservation": {
+			change: func(l logs) {
+				l["manager"] = slices.Insert(l["manager"], 3, request(kueueUser, "update", 21, 24))
+				l["manager"][3].Subresource = "status"
+			},
+			want: Ride{Worker: "w2", Total: ms(70), Checked: ms(4), Waited: ms(20)},
+		},
+		"Kueue added the check before the reservation": {
+			change: func(l logs) {
+				l["manager"] = slices.Insert(l["manager"], 1, request(kueueUser, "update", 6, 9))
+				l["manager"][1].Subresource = "status"
+			},
+			want: Ride{Worker: "w2", Total: ms(70), Waited: ms(20)},
+		},
 		"an earlier round on the other worker does not count": {
 			change: func(l logs) {
 				early := []audit.Request{request(kueueUser, "patch", -900, -800), request(ferry, "patch", -790, -780)}
@@ -91,7 +105,7 @@ func TestRideOf(t *testing.T) {
 			ride, err := rideOf(l, "job", "wl")
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(ride).To(Equal(c.want))
-			g.Expect(ride.Ferry()).To(Equal(c.want.Total - c.want.Waited))
+			g.Expect(ride.Ferry()).To(Equal(c.want.Total - c.want.Checked - c.want.Waited))
 		})
 	}
 }
