@@ -16,7 +16,8 @@ build: ## Build the binaries into bin/
 
 .PHONY: demo
 demo: ## Start a manager and two workers, run sample jobs on them, leave the clusters up
-	$(GO) run ./playground/cmd/playground demo
+	@echo "compiling the playground's own command (about a minute the first time)"
+	@$(GO) run ./playground/cmd/playground demo
 
 .PHONY: down
 down: ## Stop and remove the demo's clusters

@@ -121,6 +121,7 @@ func (p *Playground) start(ctx context.Context) error {
 	for i := range p.options.Workers {
 		p.workers = append(p.workers, newCluster(p, fmt.Sprintf("w%d", i+1)))
 	}
+	p.say("starting the clusters")
 	err = each(ctx, p.Clusters(), func(ctx context.Context, c *Cluster) error { return c.start(ctx) })
 	if err != nil {
 		return err
