@@ -65,34 +65,31 @@ func (f *fleet) rides(rows []Row, since time.Time) (map[string]Ride, error) {
 // rideOf walks back from the Job on the worker to the reservation. A write can be seen, and answered to by another
 // one, before its own answer is logged; so a step ends with its answer or when the next begins, whichever is first.
 func rideOf(all logs, job, workload string) (Ride, error) {
-	byFerry := func(r audit.Request) bool {
-		return r.User == playground.UserFerry && r.Verb == "patch" && r.Resource == "workloads" && r.Name == workload
-	}
-	byKueue := func(r audit.Request) bool {
-		return r.User == playground.UserKueue && r.FieldManager == kueueAdmission && r.Resource == "workloads" && r.Name == workload
-	}
 	worker, placed, found := placing(all, job)
 	if !found {
 		return Ride{}, fmt.Errorf("no worker was given Job %s", job)
 	}
-	offered, hasOffer := lastBefore(all[worker], placed.At, func(r audit.Request) bool {
-		return r.User == playground.UserFerry && r.Verb == "create" && r.Resource == "workloads" && r.Name == workload
-	})
-	claim, hasClaim := lastBefore(all[managerName], placed.At, byFerry)
-	admitted, hasAdmission := lastBefore(all[worker], claim.At, byKueue)
-	nominated, hasNomination := lastBefore(all[managerName], offered.At, byFerry)
-	reserved, hasReservation := lastBefore(all[managerName], nominated.At, byKueue)
-	if !hasOffer || !hasClaim || !hasAdmission || !hasNomination || !hasReservation {
+	here, there := all[managerName], all[worker]
+	applied := func(user, verb, manager string) func(audit.Request) bool {
+		return func(r audit.Request) bool {
+			return r.User == user && r.Verb == verb && r.FieldManager == manager && r.Resource == "workloads" && r.Name == workload &&
+				(verb == "create" || r.Subresource == "status")
+		}
+	}
+	offered, hasOffer := lastBefore(there, placed.At, applied(playground.UserFerry, "create", ""))
+	claim, hasClaim := lastBefore(here, placed.At, applied(playground.UserFerry, "patch", kueueAdmission))
+	admitted, hasAdmission := lastBefore(there, claim.At, applied(playground.UserKueue, "patch", kueueAdmission))
+	nominated, hasNomination := lastBefore(here, offered.At, applied(playground.UserFerry, "patch", kueueAdmission))
+	reserved, hasReservation := lastBefore(here, nominated.At, applied(playground.UserKueue, "patch", kueueAdmission))
+	if slices.Contains([]bool{hasOffer, hasClaim, hasAdmission, hasNomination, hasReservation}, false) {
 		return Ride{}, fmt.Errorf("a step before Job %s on worker %s is missing", job, worker)
 	}
 	start := earlier(reserved.Done, nominated.At)
-	checked, _ := lastBefore(all[managerName], nominated.At, func(r audit.Request) bool {
-		return r.User == playground.UserKueue && r.Verb == "update" && r.Subresource == "status" && r.Resource == "workloads" && r.Name == workload
-	})
-	waited := earlier(admitted.Done, claim.At).Sub(offered.Done)
+	checked, _ := lastBefore(here, nominated.At, applied(playground.UserKueue, "update", ""))
 	return Ride{
-		Worker: worker, Total: placed.Done.Sub(start), Waited: max(waited, 0),
+		Worker: worker, Total: placed.Done.Sub(start),
 		Checked: max(earlier(checked.Done, nominated.At).Sub(start), 0),
+		Waited:  max(earlier(admitted.Done, claim.At).Sub(offered.Done), 0),
 	}, nil
 }
 
