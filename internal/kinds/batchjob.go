@@ -50,9 +50,9 @@ func reflectJob(manager, worker *unstructured.Unstructured, now time.Time) map[s
 	}
 	is := jobOf(worker)
 	stopping := isSuspended(is) && was.Status.Active > 0
-	if isSuspended(was) && !jobEnded(is.Status) && !stopping {
-		// Not started here yet: what Kueue still changes in the spec on start
-		// is refused once the status says "running".
+	if (isSuspended(was) || isSuspended(is)) && !jobEnded(is.Status) && !stopping {
+		// Not started yet, there or here: what Kueue still changes in the spec on
+		// start is refused once the status says "running".
 		return statusOf(manager)
 	}
 	return nextStatus(manager, worker, was, is, now)
