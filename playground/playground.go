@@ -1,5 +1,4 @@
-// Package playground runs a fleet of real clusters on loopback: a manager and workers, each with its own etcd, API
-// server, controller manager and stock Kueue. The demo, the e2e tests and the benchmark share it.
+// Package playground runs a fleet of real clusters on loopback, each with its own etcd, API server, controller manager and stock Kueue: for the demo, the e2e tests and the benchmark.
 package playground
 
 import (
@@ -122,6 +121,7 @@ func (p *Playground) start(ctx context.Context) error {
 	for i := range p.options.Workers {
 		p.workers = append(p.workers, newCluster(p, fmt.Sprintf("w%d", i+1)))
 	}
+	p.say("starting the clusters")
 	err = each(ctx, p.Clusters(), func(ctx context.Context, c *Cluster) error { return c.start(ctx) })
 	if err != nil {
 		return err

@@ -135,6 +135,8 @@ func (a *Applier) mirror(ctx context.Context, ref kinds.Ref, act plan.MirrorStat
 		return fmt.Errorf("mirror the status of %s: %w", ref, err)
 	}
 	job.SetManagedFields(nil)
+	kept, _, _ := unstructured.NestedMap(job.Object, "status")
+	a.Memory.Mirrored(ref, act.Status, kept)
 	a.Memory.Wrote(observe.Manager, ref, job, a.Clock.Now())
 	return nil
 }

@@ -139,9 +139,7 @@ func checkUser(name string, user *api.AuthInfo) error {
 
 // checkResult looks at what is really going to be used, whatever the file looked like.
 func checkResult(cfg *rest.Config, allowInsecure bool) error {
-	tls := cfg.TLSClientConfig
-	if cfg.BearerTokenFile != "" || cfg.ExecProvider != nil || cfg.AuthProvider != nil || cfg.Username != "" ||
-		cfg.Password != "" || tls.CAFile != "" || tls.CertFile != "" || tls.KeyFile != "" {
+	if readsFiles(cfg) || cfg.ExecProvider != nil || cfg.AuthProvider != nil || cfg.Username != "" || cfg.Password != "" {
 		return errors.New("the kubeconfig must hold everything itself: no files, plugins or passwords")
 	}
 	u, _, err := rest.DefaultServerUrlFor(cfg)
@@ -152,6 +150,11 @@ func checkResult(cfg *rest.Config, allowInsecure bool) error {
 		return fmt.Errorf("untrusted server endpoint: %s is not encrypted, use https", u.Host)
 	}
 	return nil
+}
+
+func readsFiles(cfg *rest.Config) bool {
+	tls := cfg.TLSClientConfig
+	return cfg.BearerTokenFile != "" || tls.CAFile != "" || tls.CertFile != "" || tls.KeyFile != ""
 }
 
 func validHost(hostAndPort string) bool {

@@ -6,7 +6,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/json"
 )
 
 var batchJob = Kind{
@@ -223,16 +222,4 @@ func setCondition(status map[string]any, t batchv1.JobConditionType, reason, mes
 		"type": string(t), "status": "True", "reason": reason, "message": message,
 		"lastProbeTime": at, "lastTransitionTime": at,
 	})
-}
-
-// equalJSON compares two trees by their JSON, in which all numbers are alike.
-func equalJSON(a, b any) bool {
-	x, errX := json.Marshal(a)
-	y, errY := json.Marshal(b)
-	return errX == nil && errY == nil && string(x) == string(y)
-}
-
-// SameStatus tells whether job already has this status.
-func SameStatus(job *unstructured.Unstructured, status map[string]any) bool {
-	return equalJSON(statusOf(job), status)
 }

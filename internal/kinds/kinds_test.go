@@ -132,7 +132,7 @@ func TestSpecHash(t *testing.T) {
 		"status":          {func(wl *kueue.Workload) { wl.Status.NominatedClusterNames = []string{"w"} }, true},
 		"pod count":       {func(wl *kueue.Workload) { wl.Spec.PodSets[0].Count = 3 }, false},
 		"queue":           {func(wl *kueue.Workload) { wl.Spec.QueueName = "other" }, false},
-		"active":          {func(wl *kueue.Workload) { no := false; wl.Spec.Active = &no }, false},
+		"active":          {func(wl *kueue.Workload) { no := false; wl.Spec.Active = &no }, true},
 	} {
 		if same := kinds.SpecHash(workload("w", c.change)) == base; same != c.same {
 			t.Errorf("%s: hash equal is %v, want %v", name, same, c.same)

@@ -68,15 +68,17 @@ func ProjectWorkload(wl *kueue.Workload, job Ref, m Marks) *kueue.Workload {
 		Spec:       *wl.Spec.DeepCopy(),
 	}
 	out.Spec.PreemptionGates = nil
+	active := true
+	out.Spec.Active = &active
 	return out
 }
 
 // SpecHash identifies what of a Workload's spec must be equal on manager and
-// worker. Priority is followed by updates, and preemption gates are each
-// cluster's own, so they do not count.
+// worker. Priority is followed by updates, a deactivated Workload is evicted on
+// the manager, and preemption gates are each cluster's own, so they do not count.
 func SpecHash(wl *kueue.Workload) string {
 	spec := wl.Spec.DeepCopy()
-	spec.Priority, spec.PriorityClassRef, spec.PreemptionGates = nil, nil, nil
+	spec.Priority, spec.PriorityClassRef, spec.PreemptionGates, spec.Active = nil, nil, nil, nil
 	raw, err := json.Marshal(spec)
 	if err != nil {
 		// A spec that came from JSON always goes back.

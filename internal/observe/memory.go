@@ -13,6 +13,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/plan"
 )
 
 // Manager is the name of the manager where a worker's name could stand too; no object can have it.
@@ -36,6 +37,7 @@ type Memory struct {
 	hosts   map[kinds.Ref]string
 	missing map[place]time.Time
 	blocks  map[place]block
+	pruned  map[kinds.Ref]*plan.Pruned
 }
 
 type place struct {
@@ -58,6 +60,7 @@ func NewMemory() *Memory {
 	return &Memory{
 		wrote: map[place][]written{}, deleted: map[types.UID]time.Time{},
 		hosts: map[kinds.Ref]string{}, missing: map[place]time.Time{}, blocks: map[place]block{},
+		pruned: map[kinds.Ref]*plan.Pruned{},
 	}
 }
 
@@ -98,11 +101,29 @@ func (m *Memory) Block(worker string, ref kinds.Ref, why string, now time.Time) 
 	m.blocks[place{worker, ref}] = block{why, now.Add(blockedFor)}
 }
 
+// Mirrored notes what the manager kept of a status.
+func (m *Memory) Mirrored(ref kinds.Ref, asked, kept map[string]any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if kinds.EqualStatus(asked, kept) {
+		delete(m.pruned, ref)
+		return
+	}
+	m.pruned[ref] = &plan.Pruned{Asked: asked, Kept: kept}
+}
+
+func (m *Memory) prunedOf(ref kinds.Ref) *plan.Pruned {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pruned[ref]
+}
+
 // Forget drops everything about a job that is gone from the manager and from all reachable workers.
 func (m *Memory) Forget(ref kinds.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.hosts, ref)
+	delete(m.pruned, ref)
 	for at := range m.missing {
 		if at.ref == ref {
 			delete(m.missing, at)

@@ -58,7 +58,7 @@ func (o *Observer) Snapshot(ctx context.Context, ref kinds.Ref) (plan.Snapshot, 
 	if err != nil {
 		return s, err
 	}
-	s.Host = o.Memory.host(ref, claimOf(s.Workloads))
+	s.Host, s.Pruned = o.Memory.host(ref, claimOf(s.Workloads)), o.Memory.prunedOf(ref)
 	for _, name := range names {
 		w, err := o.worker(ctx, &s, name, true)
 		if err != nil {

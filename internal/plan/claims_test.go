@@ -18,6 +18,7 @@ const (
 
 var (
 	runs  = map[string]any{"active": int64(1), "startTime": "2026-03-01T09:50:00Z"}
+	novel = map[string]any{"active": int64(1), "startTime": "2026-03-01T09:50:00Z", "sinceKubernetes2": true}
 	ended = map[string]any{"succeeded": int64(1), "startTime": "2026-03-01T09:50:00Z", "completionTime": "2026-03-01T09:55:00Z", "conditions": []any{
 		map[string]any{"type": "SuccessCriteriaMet", "status": "True"}, map[string]any{"type": "Complete", "status": "True"},
 	}}
@@ -52,7 +53,6 @@ var claims = []ruleCase{
 	{rule: "ReadyWithoutClaim", name: "retries", when: snap(check(kueue.CheckStateReady)), does: retry, because: "no admitting cluster", unless: snap(claimedBy("w1")), then: "Claimed"},
 	{rule: "OutOfSync", name: "on the claim's worker", when: snap(claimedBy("w1"), copyCondition("w1", kueue.WorkloadFinished, "OutOfSync")), does: retry, because: `"w1"`,
 		unless: snap(claimedBy("w1"), copyCondition("w1", kueue.WorkloadFinished, "Succeeded")), then: "FinishedOnWorker"},
-	{rule: "OutOfSync", name: "beside the claim", when: snap(nominated("w1"), offered("w1"), finishedOn("w1", time.Minute)), does: "w1: delete Workload wl"},
 	{rule: "Claimed", name: "an ended loser holds up nothing", when: snap(claimedBy("w1"), offered("w2"), finishedOn("w2", time.Minute)), does: "w2: delete Workload wl"},
 	{rule: "FinishedOnWorker", name: "mirrors first", when: snap(claimedBy("w1"), started, finishedOn("w1", time.Minute), jobStatus("w1", ended)), does: mirrors, because: `worker "w1"`,
 		unless: snap(claimedBy("w1"), started, jobStatus("w1", ended)), then: "Claimed"},
@@ -69,7 +69,6 @@ var claims = []ruleCase{
 	{rule: "EvictedOnWorker", name: "retries", when: snap(claimedBy("w1"), copyCondition("w1", kueue.WorkloadEvicted, "Preempted")), does: retry, because: "because Preempted",
 		unless: snap(claimedBy("w1"), offered("w2"), copyCondition("w2", kueue.WorkloadEvicted, "Preempted")), then: "Claimed"},
 	{rule: "SpecDrift", name: "on the claim's worker", when: snap(claimedBy("w1"), manager(moreParallel)), does: retry, because: `"w1"`, unless: snap(claimedBy("w1"), priority(9)), then: "Claimed"},
-	{rule: "SpecDrift", name: "of an offer", when: snap(nominated("w1"), offered("w1"), manager(moreParallel)), does: "w1: delete Workload wl"},
 	{rule: "Claimed", name: "a drifted loser holds up nothing", when: snap(offered("w2"), manager(moreParallel), claimedBy("w1")), does: "w2: delete Workload wl"},
 	{rule: "WorkerLost", name: "within the grace", when: snap(claimedBy("w1"), offered("w2"), lost("w1", time.Minute)), does: "w2: delete Workload wl | again in 14m0s", because: "14m0s left", unless: snap(claimedBy("w1")), then: "Claimed"},
 	{rule: "WorkerLost", name: "after it", when: snap(claimedBy("w1"), lost("w1", 15*time.Minute)), does: retry, because: `"w1" was out of reach`},
@@ -84,6 +83,8 @@ var claims = []ruleCase{
 	{rule: "Claimed", name: "confirms", when: snap(claimedBy("w1"), check(kueue.CheckStatePending)), does: "manager: set check of wl to Ready", because: `The workload was admitted on "w1"`},
 	{rule: "Claimed", name: "mirrors", when: snap(claimedBy("w1"), started, jobStatus("w1", runs)), does: mirrors},
 	{rule: "Claimed", name: "has nothing to do", when: snap(claimedBy("w1"), started, jobStatus("w1", runs), managerStatus(runs))},
+	{rule: "Claimed", name: "mirrors what the manager could not keep once only", when: snap(claimedBy("w1"), started, jobStatus("w1", novel), managerStatus(runs), kept(novel, runs))},
+	{rule: "Claimed", name: "mirrors it again when the manager lost more", when: snap(claimedBy("w1"), started, jobStatus("w1", novel), kept(novel, runs)), does: mirrors},
 	{rule: "Claimed", name: "priority follows", when: snap(claimedBy("w1"), priority(9)), does: "w1: set priority of wl"},
 	{rule: "Claimed", name: "copy vanished", when: snap(claimedBy("w1"), on("w1", noCopies)), does: retry, because: "the Workload is gone"},
 	{rule: "Claimed", name: "job vanished", when: snap(claimedBy("w1"), on("w1", noJobThere)), does: retry, because: "the Job is gone"},

@@ -40,9 +40,10 @@ var nominate = Rule{
 }
 
 // eligible tells whether a worker could take the job now.
-func (v *view) eligible(w *Worker) bool {
-	return w.InConfig && w.Reachable && w.Serves && !w.Foreign && len(v.stale[w.Name]) == 0
-}
+func (v *view) eligible(w *Worker) bool { return couldServe(w) && len(v.stale[w.Name]) == 0 }
+
+// couldServe: nothing stands in the way but perhaps an earlier copy on its way out.
+func couldServe(w *Worker) bool { return w.InConfig && w.Reachable && w.Serves && !w.Foreign }
 
 func (v *view) placementInput() placement.Input {
 	first := v.Workloads[0]
@@ -56,7 +57,7 @@ func (v *view) placementInput() placement.Input {
 		}
 	}
 	for _, name := range in.Nominated {
-		if w := v.find(name); w != nil && (v.eligible(w) || (w.InConfig && !w.Reachable)) {
+		if w := v.find(name); w != nil && (couldServe(w) || (w.InConfig && !w.Reachable)) {
 			in.Kept = append(in.Kept, name)
 		}
 	}
@@ -76,7 +77,7 @@ func (v *view) nominees() []string {
 
 // offer makes the copies on a worker whose nomination is persisted, and removes them from any other.
 func (v *view) offer(p *Plan, w *Worker) {
-	if !slices.Contains(v.nominees(), w.Name) || !v.eligible(w) || evictedCopy(w) {
+	if !slices.Contains(v.nominees(), w.Name) || !v.eligible(w) {
 		v.removeFrom(p, w)
 		return
 	}
@@ -86,12 +87,6 @@ func (v *view) offer(p *Plan, w *Worker) {
 		}
 	}
 	v.followPriority(p, w)
-}
-
-// evictedCopy: without its job, Kueue on the worker never takes an evicted copy
-// back into its queue. It has to be made anew.
-func evictedCopy(w *Worker) bool {
-	return slices.ContainsFunc(w.Workloads, func(c *kueue.Workload) bool { return isTrue(c, kueue.WorkloadEvicted) })
 }
 
 // clusterQueue is empty for a finished Workload that gave its quota back.

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -10,33 +12,18 @@ import (
 
 var outOfSync = Rule{
 	Name: "OutOfSync",
-	Doc:  "Kueue on the worker ended the copy because its job differs (a webhook there changed it): that is no result. The copy goes; the worker that held the claim loses it, with a warning.",
+	Doc:  "Kueue on the worker that holds the claim ended the copy because its job differs (a webhook there changed it): that is no result. The check becomes Retry, with a warning.",
 	decide: func(v *view, p *Plan) bool {
-		ended := false
-		for i := range v.Workers {
-			w := &v.Workers[i]
-			if !w.Reachable || !v.concerns(w) || !endedWithoutResult(w, v.claim()) {
-				continue
-			}
-			ended = true
-			if v.claim() == w.Name {
-				v.retry(p, reason.OutOfSync(w.Name), true)
-			} else {
-				p.Because = reason.OutOfSync(w.Name)
-				v.removeFrom(p, w)
-			}
+		w := v.find(v.claim())
+		if w == nil || !w.Reachable || !slices.ContainsFunc(w.Workloads, endedOutOfSync) {
+			return false
 		}
-		return ended
+		v.retry(p, reason.OutOfSync(w.Name), true)
+		return true
 	},
 }
 
-// endedWithoutResult: a copy that never had a job has no result either, whatever it says.
-func endedWithoutResult(w *Worker, claim string) bool {
-	for _, c := range w.Workloads {
-		f := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadFinished)
-		if f != nil && f.Status == metav1.ConditionTrue && (w.Name != claim || f.Reason == kueue.WorkloadFinishedReasonOutOfSync) {
-			return true
-		}
-	}
-	return false
+func endedOutOfSync(c *kueue.Workload) bool {
+	f := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadFinished)
+	return f != nil && f.Status == metav1.ConditionTrue && f.Reason == kueue.WorkloadFinishedReasonOutOfSync
 }

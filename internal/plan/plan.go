@@ -31,9 +31,16 @@ type Snapshot struct {
 	Workers []Worker
 	// Host is the worker that last held the claim as far as this process saw;
 	// an eviction takes the name out of the Workload before the copy has stopped.
-	Host   string
+	Host string
+	// Pruned is set when the manager's API server did not keep all of the status
+	// last mirrored, as it knows fewer fields than the worker's.
+	Pruned *Pruned
 	Policy Policy
 }
+
+// Pruned is what became of a status. Asking for the same again changes nothing
+// as long as the job still has the status that was kept.
+type Pruned struct{ Asked, Kept map[string]any }
 
 // Worker is one worker as this job sees it.
 type Worker struct {

@@ -44,11 +44,16 @@ func (v *view) mirror(p *Plan, worker *unstructured.Unstructured) (changed bool)
 		return false
 	}
 	status := v.Kind.Reflect(v.Job, worker, v.Now)
-	if kinds.SameStatus(v.Job, status) {
+	if kinds.SameStatus(v.Job, status) || v.isPruned(status) {
 		return false
 	}
 	p.manager(MirrorStatus{Kind: v.Kind, Job: v.Job, Status: status, Urgent: worker == nil || v.mayBeOver(worker)})
 	return true
+}
+
+// isPruned tells whether the manager already has all that it can keep of a status.
+func (v *view) isPruned(status map[string]any) bool {
+	return v.Pruned != nil && kinds.EqualStatus(v.Pruned.Asked, status) && kinds.SameStatus(v.Job, v.Pruned.Kept)
 }
 
 // mayBeOver is true for an ended job, and for one whose status does not tell.

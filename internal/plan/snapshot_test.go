@@ -243,3 +243,8 @@ func actions(list []plan.Action) string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// kept: the manager kept less than was asked of the last status.
+func kept(asked, kept map[string]any) with {
+	return func(s *plan.Snapshot) { s.Pruned = &plan.Pruned{Asked: asked, Kept: kept} }
+}

@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"fmt"
+	"slices"
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -11,33 +11,22 @@ import (
 
 var specDrift = Rule{
 	Name: "SpecDrift",
-	Doc:  "The manager's Workload changed after the copy was made, other than in its priority: the copy goes and is made anew; if it held the claim, the check becomes Retry.",
+	Doc:  "The manager's Workload changed after its copy won, other than in its priority: the check becomes Retry.",
 	decide: func(v *view, p *Plan) bool {
-		drifted := false
-		for i := range v.Workers {
-			w := &v.Workers[i]
-			if !w.Reachable || !v.concerns(w) || !v.drifted(w) {
-				continue
-			}
-			drifted = true
-			p.Because = fmt.Sprintf("The job changed after it was offered to worker %q", w.Name)
-			if v.claim() == w.Name {
-				v.retry(p, reason.CopyChanged(w.Name), false)
-			} else {
-				v.removeFrom(p, w)
-			}
+		w := v.find(v.claim())
+		if w == nil || !w.Reachable {
+			return false
 		}
-		return drifted
+		if !slices.ContainsFunc(w.Workloads, func(c *kueue.Workload) bool { return drifted(c, v.original(c.Name)) }) {
+			return false
+		}
+		v.retry(p, reason.CopyChanged(w.Name), false)
+		return true
 	},
 }
 
-func (v *view) drifted(w *Worker) bool {
-	for _, c := range w.Workloads {
-		if wl := v.original(c.Name); c.Annotations[kinds.SpecHashAnnotation] != kinds.SpecHash(wl) {
-			return true
-		}
-	}
-	return false
+func drifted(c, wl *kueue.Workload) bool {
+	return c.Annotations[kinds.SpecHashAnnotation] != kinds.SpecHash(wl)
 }
 
 // followPriority lets copies that stay take over a changed priority.

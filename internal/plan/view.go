@@ -25,12 +25,14 @@ type view struct {
 	// stale are the copies on reachable workers that belong to an earlier
 	// reservation or an earlier job of the same name.
 	stale map[string][]Action
+	// mayRun are the reachable workers on which the job of an earlier reservation may run.
+	mayRun map[string]bool
 	// result is where the job is over, if anywhere.
 	result *result
 }
 
 func newView(s Snapshot) *view {
-	v := &view{Snapshot: s, stale: map[string][]Action{}}
+	v := &view{Snapshot: s, stale: map[string][]Action{}, mayRun: map[string]bool{}}
 	v.Workers = slices.Clone(s.Workers)
 	v.result = v.findResult()
 	for i := range v.Workers {
@@ -61,21 +63,43 @@ func (v *view) marks(wl *kueue.Workload) kinds.Marks {
 	return kinds.Marks{Origin: v.Policy.Origin, Reservation: Reservation(wl)}
 }
 
-// setStaleApart hides from the rules what is not of the present reservation.
+// setStaleApart hides from the rules what is not of the present reservation,
+// and offers that can come to nothing.
 func (v *view) setStaleApart(w *Worker) {
 	var current []*kueue.Workload
 	for _, c := range w.Workloads {
-		if wl := v.original(c.Name); wl != nil && isCopyOf(c, wl.UID, Reservation(wl)) {
+		if wl := v.original(c.Name); wl != nil && isCopyOf(c, wl.UID, Reservation(wl)) && (w.Name == v.claim() || isOpen(c, wl)) {
 			current = append(current, c)
 			continue
 		}
-		v.stale[w.Name] = append(v.stale[w.Name], deleteOf(c, kueue.SchemeGroupVersion.WithKind("Workload")))
+		if isTrue(c, kueue.WorkloadAdmitted) {
+			// Somebody may be about to create its job: it could have been the winner.
+			v.mayRun[w.Name] = true
+		}
+		v.setApart(w, c, kueue.SchemeGroupVersion.WithKind("Workload"))
 	}
 	w.Workloads = current
 	if w.Job != nil && !v.jobIsCurrent(w.Job) {
-		v.stale[w.Name] = append([]Action{deleteOf(w.Job, w.Job.GroupVersionKind())}, v.stale[w.Name]...)
+		v.mayRun[w.Name] = true
+		v.setApart(w, w.Job, w.Job.GroupVersionKind())
 		w.Job = nil
 	}
+}
+
+// setApart notes an object for removal, a job before its Workloads.
+func (v *view) setApart(w *Worker, obj metav1.Object, gvk schema.GroupVersionKind) {
+	v.stale[w.Name] = append(v.stale[w.Name], deleteOf(obj, gvk))
+	if gvk.Kind != "Workload" {
+		last := len(v.stale[w.Name]) - 1
+		v.stale[w.Name] = append([]Action{v.stale[w.Name][last]}, v.stale[w.Name][:last]...)
+	}
+}
+
+// isOpen tells whether an offer can still win. One that Kueue ended, or evicted
+// (without its job it never goes back to the queue), or that is not what the
+// manager wants any more, has to be made anew.
+func isOpen(c, wl *kueue.Workload) bool {
+	return !isTrue(c, kueue.WorkloadFinished) && !isTrue(c, kueue.WorkloadEvicted) && !drifted(c, wl)
 }
 
 func (v *view) jobIsCurrent(job *unstructured.Unstructured) bool {
@@ -124,10 +148,6 @@ func (v *view) claim() string {
 	}
 	return ""
 }
-
-// concerns tells whether what a worker's copies say matters: once a worker holds
-// the claim, the others' copies only go away, and hold up nothing meanwhile.
-func (v *view) concerns(w *Worker) bool { return v.claim() == "" || v.claim() == w.Name }
 
 // check is our admission check's state on a Workload; nil when it is not there.
 func (v *view) check(wl *kueue.Workload) *kueue.AdmissionCheckState {

@@ -4,7 +4,7 @@ import "ferry.dev/ferry/internal/reason"
 
 var waitForCleanup = Rule{
 	Name: "WaitForCleanup",
-	Doc:  "A reachable worker still holds a copy of an earlier reservation: nobody is asked until it is gone, lest the job runs twice.",
+	Doc:  "The job of an earlier reservation may still run on a reachable worker: nobody is asked until it is gone, lest the job runs twice.",
 	decide: func(v *view, p *Plan) bool {
 		if len(v.nominees()) > 0 {
 			// A worker that came back with an old copy does not hold up a race that is on.
@@ -12,7 +12,7 @@ var waitForCleanup = Rule{
 		}
 		var busy []string
 		for _, w := range v.Workers {
-			if w.Reachable && len(v.stale[w.Name]) > 0 {
+			if w.Reachable && v.mayRun[w.Name] {
 				busy = append(busy, w.Name)
 			}
 		}

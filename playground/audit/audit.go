@@ -9,14 +9,17 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"time"
 )
 
 // Request is one API request as the audit log tells it.
 type Request struct {
-	At          time.Time
+	At          time.Time // received
+	Done        time.Time // answered; of a watch, begun
 	User        string
 	UserAgent   string
 	Verb        string // get, list, watch, create, update, patch, delete, deletecollection
@@ -25,7 +28,9 @@ type Request struct {
 	Subresource string
 	Namespace   string
 	Name        string
-	Code        int // HTTP status; 0 when the log has none
+	// FieldManager is the query parameter of that name, "" when there is none.
+	FieldManager string
+	Code         int // HTTP status; 0 when the log has none
 }
 
 // Key is what requests are counted by.
@@ -73,7 +78,9 @@ type event struct {
 	Stage      string `json:"stage"`
 	Verb       string `json:"verb"`
 	UserAgent  string `json:"userAgent"`
+	URI        string `json:"requestURI"`
 	ReceivedAt string `json:"requestReceivedTimestamp"`
+	StageAt    string `json:"stageTimestamp"`
 	User       struct {
 		Username string `json:"username"`
 	} `json:"user"`
@@ -123,11 +130,24 @@ func (e *event) request() (Request, error) {
 	if err != nil {
 		return Request{}, fmt.Errorf("requestReceivedTimestamp: %w", err)
 	}
+	done, err := time.Parse(time.RFC3339Nano, e.StageAt)
+	if err != nil {
+		return Request{}, fmt.Errorf("stageTimestamp: %w", err)
+	}
 	return Request{
-		At: at, User: e.User.Username, UserAgent: e.UserAgent, Verb: e.Verb,
+		At: at, Done: done, User: e.User.Username, UserAgent: e.UserAgent, Verb: e.Verb,
 		Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource,
 		Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name, Code: e.ResponseStatus.Code,
+		FieldManager: fieldManager(e.URI),
 	}, nil
+}
+
+func fieldManager(uri string) string {
+	if _, query, found := strings.Cut(uri, "?"); found && strings.Contains(query, "fieldManager=") {
+		values, _ := url.ParseQuery(query) // what cannot be parsed is left out
+		return values.Get("fieldManager")
+	}
+	return ""
 }
 
 // Keys are what was counted, sorted by user, resource, subresource and verb.

@@ -13,7 +13,7 @@ import (
 
 func line(id, stage, at, user, verb, resource, subresource, name string) string {
 	return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":%q,"stage":%q,`+
-		`"requestURI":"/x","verb":%q,"user":{"username":%q,"groups":["g"]},"sourceIPs":["127.0.0.1"],"userAgent":"u",`+
+		`"requestURI":"/x?fieldManager=m&force=true","verb":%q,"user":{"username":%q,"groups":["g"]},"sourceIPs":["127.0.0.1"],"userAgent":"u",`+
 		`"objectRef":{"resource":%q,"namespace":"default","name":%q,"apiGroup":"batch","subresource":%q},`+
 		`"responseStatus":{"metadata":{},"code":200},"requestReceivedTimestamp":"2026-01-02T03:04:%s.000001Z",`+
 		`"stageTimestamp":"2026-01-02T03:04:59.000000Z"}`+"\n", id, stage, verb, user, resource, name, subresource, at)
@@ -64,7 +64,9 @@ func TestEachTellsTheWholeRequest(t *testing.T) {
 	file := write(t, line("2", "ResponseComplete", "10", "ferry", "patch", "jobs", "status", "a-1"))
 	g.Expect(Each(file, time.Time{}, func(r Request) { got = append(got, r) })).To(Succeed())
 	g.Expect(got).To(Equal([]Request{{
-		At: time.Date(2026, 1, 2, 3, 4, 10, 1000, time.UTC), User: "ferry", UserAgent: "u", Verb: "patch",
+		At:   time.Date(2026, 1, 2, 3, 4, 10, 1000, time.UTC),
+		Done: time.Date(2026, 1, 2, 3, 4, 59, 0, time.UTC), FieldManager: "m",
+		User: "ferry", UserAgent: "u", Verb: "patch",
 		Group: "batch", Resource: "jobs", Subresource: "status", Namespace: "default", Name: "a-1", Code: 200,
 	}}))
 }

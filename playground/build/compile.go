@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,6 +51,7 @@ func aside(note string) string {
 }
 
 func (b *Builder) ferry(ctx context.Context) (string, error) {
+	b.say("building ferry")
 	begin := time.Now()
 	if err := b.goBuild(ctx, "ferry", b.Root, "", []string{"ferry"}, []string{"./cmd/ferry"}); err != nil {
 		return "", err
@@ -64,6 +67,12 @@ func (b *Builder) goBuild(ctx context.Context, what, dir, ldflags string, names,
 		return fmt.Errorf("build %s: %w", what, err)
 	}
 	defer os.RemoveAll(fresh)
+	for _, name := range names {
+		// Go leaves a file alone that is up to date, which saves the linking.
+		if err := copyIfThere(b.bin(name), filepath.Join(fresh, name)); err != nil {
+			return fmt.Errorf("build %s: %w", what, err)
+		}
+	}
 
 	args := []string{"build", "-o", fresh + string(filepath.Separator)}
 	if len(names) == 1 {
@@ -81,6 +90,23 @@ func (b *Builder) goBuild(ctx context.Context, what, dir, ldflags string, names,
 		}
 	}
 	return nil
+}
+
+func copyIfThere(from, to string) error {
+	in, err := os.Open(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }
 
 // run calls the go command; its error carries the end of what go said. Nothing outlives ctx or this process.

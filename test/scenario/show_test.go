@@ -20,8 +20,12 @@ import (
 const patience = 10 * time.Second
 
 // settle lets everything happen that follows by itself, and tells which rules decided, and what users were told.
-func (s *session) settle(_ []string) {
-	if !s.world.Settle(false, patience) {
+func (s *session) settle(a []string) {
+	wait := patience
+	if len(a) > 0 {
+		wait = duration(a[0])
+	}
+	if !s.world.Settle(false, wait) {
 		s.printf("it comes to no rest")
 	}
 	refs := slices.SortedFunc(maps.Keys(s.world.Rules), func(a, b kinds.Ref) int { return strings.Compare(a.Name, b.Name) })

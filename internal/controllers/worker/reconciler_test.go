@@ -220,7 +220,7 @@ func TestMissingSecretHeals(t *testing.T) {
 	s := secret("kubeconfig", kubeConfig)
 	g.Expect(w.Client.Create(context.Background(), s)).To(Succeed())
 	all := &lister{client: w.Client, namespace: "ferry-system"}
-	g.Expect(all.ofSecret(context.Background(), s)).To(Equal([]reconcile.Request{{NamespacedName: client.ObjectKey{Name: "w1"}}}))
+	g.Expect(all.ofSecret(context.Background(), s)).To(Equal([]reconcile.Request{Request("w1")}))
 	w.reconcile(g)
 	w.fleet.status = fleet.Status{Reach: fleet.Connected}
 	w.reconcile(g)
@@ -233,7 +233,7 @@ func TestOtherSecretsConcernNobody(t *testing.T) {
 	all := &lister{client: w.Client, namespace: "ferry-system"}
 	s := secret("kubeconfig", kubeConfig)
 	g.Expect(all.ofSecret(context.Background(), s)).To(BeEmpty(), "a file of the same name")
-	g.Expect(all.withFiles(context.Background())).To(Equal([]string{"w1"}))
+	g.Expect(all.withFiles(context.Background())).To(Equal([]reconcile.Request{Request("w1")}))
 	s.Namespace = "tenant"
 	g.Expect(all.ofSecret(context.Background(), s)).To(BeEmpty())
 }

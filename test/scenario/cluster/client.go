@@ -83,6 +83,9 @@ func (c *Client) Delete(_ context.Context, obj client.Object, opts ...client.Del
 		if o.Preconditions != nil && o.Preconditions.ResourceVersion != nil && *o.Preconditions.ResourceVersion != old.GetResourceVersion() {
 			return apierrors.NewConflict(resource(at), at.Name, errors.New("the resourceVersion in the precondition does not match"))
 		}
+		if o.Preconditions != nil && o.Preconditions.ResourceVersion != nil && *o.Preconditions.ResourceVersion != old.GetResourceVersion() {
+			return apierrors.NewConflict(resource(at), at.Name, errors.New("the resourceVersion in the precondition does not match"))
+		}
 		if o.PropagationPolicy == nil || *o.PropagationPolicy != metav1.DeletePropagationBackground {
 			c.Cluster.Violation("%s is deleted on %s without background propagation", at, c.Cluster.Name)
 		}

@@ -3,7 +3,6 @@ package world
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +18,8 @@ import (
 type book struct {
 	// claims and nominations are all that were ever persisted.
 	claims, nominations map[offer]bool
+	// admitted and placed are all copies that ever were, of Workloads once admitted and of jobs.
+	admitted, placed map[offer]bool
 	// clear tells for which jobs Ferry had its chance on a worker since that
 	// worker was last out of reach: its lane ran on caches that showed
 	// everything, and its writes went through. Before, what runs there is not
@@ -36,7 +37,10 @@ type result struct {
 }
 
 func newBook() *book {
-	return &book{claims: map[offer]bool{}, nominations: map[offer]bool{}, clear: map[string]map[string]bool{}, results: map[types.UID]result{}}
+	return &book{
+		claims: map[offer]bool{}, nominations: map[offer]bool{}, admitted: map[offer]bool{}, placed: map[offer]bool{},
+		clear: map[string]map[string]bool{}, results: map[types.UID]result{},
+	}
 }
 
 // doubt forgets what Ferry could know about a worker.
@@ -73,10 +77,11 @@ func (w *World) noteManager(e cluster.Event) {
 
 // noteEviction: whoever takes the job back on the manager before the result came there gives the result up.
 func (w *World) noteEviction(old, wl *kueue.Workload) {
-	evicted := func(wl *kueue.Workload) bool {
-		return meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadEvicted)
+	takenBack := func(wl *kueue.Workload) bool {
+		state := checkState(wl)
+		return hasTrue(wl, kueue.WorkloadEvicted) || state == kueue.CheckStateRetry || state == kueue.CheckStateRejected
 	}
-	if evicted(wl) && !evicted(old) {
+	if takenBack(wl) && !takenBack(old) {
 		for _, owner := range wl.OwnerReferences {
 			delete(w.book.results, owner.UID)
 		}
@@ -98,18 +103,20 @@ func (w *World) noteEnd(old client.Object, job *unstructured.Unstructured) {
 
 // noteWorker keeps the results, and checks who runs.
 func (w *World) noteWorker(worker *Worker, e cluster.Event) {
-	job, isJob := e.New.(*unstructured.Unstructured)
-	if e.New == nil {
-		job, isJob = e.Old.(*unstructured.Unstructured)
-	}
-	if !isJob || !ours(job) {
+	if e.New == nil || !ours(e.New) {
 		return
 	}
+	at := offerOf(worker.Name, e.New)
+	if wl, isWorkload := e.New.(*kueue.Workload); isWorkload && hasTrue(wl, kueue.WorkloadAdmitted) {
+		w.book.admitted[at] = true
+	}
+	job, isJob := e.New.(*unstructured.Unstructured)
+	if !isJob {
+		return
+	}
+	w.book.placed[at] = true
 	was, _ := e.Old.(*unstructured.Unstructured)
 	uid := origin(job)
-	if e.New == nil {
-		return
-	}
 	ended, success := kueuemodel.Ended(job)
 	if ended && !endedAlready(was) && w.countsAsResult(worker, job) {
 		w.book.results[uid] = result{worker.Name, success}
@@ -124,6 +131,15 @@ func (w *World) noteWorker(worker *Worker, e cluster.Event) {
 func (w *World) countsAsResult(worker *Worker, job *unstructured.Unstructured) bool {
 	wl := worker.Kueue.WorkloadOf(job)
 	return wl != nil && !finished(wl) && w.holdsClaim(worker.Name, job) && w.isClear(worker.Name, job.GetName())
+}
+
+// offerOf is what a copy was made for.
+func offerOf(worker string, obj client.Object) offer {
+	at := offer{obj.GetName(), obj.GetAnnotations()[kinds.ReservationAnnotation], worker}
+	if job, isJob := obj.(*unstructured.Unstructured); isJob {
+		at.workload = job.GetLabels()[kinds.PrebuiltWorkload]
+	}
+	return at
 }
 
 func endedAlready(job *unstructured.Unstructured) bool {

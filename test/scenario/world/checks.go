@@ -19,8 +19,26 @@ func (w *World) checkManagerWrite(write cluster.Write) {
 		w.Violation("Ferry tries to %s %s on the manager", write.Verb, write.Key)
 	}
 	was, isWorkload := write.Old.(*kueue.Workload)
-	if isWorkload && checkState(was) != kueue.CheckStateRetry && checkState(write.New.(*kueue.Workload)) == kueue.CheckStateRetry {
+	if !isWorkload {
+		return
+	}
+	w.checkClaim(was, write.New.(*kueue.Workload))
+	if checkState(was) != kueue.CheckStateRetry && checkState(write.New.(*kueue.Workload)) == kueue.CheckStateRetry {
 		w.checkRetryNeeded(was)
+	}
+}
+
+// checkClaim: a claim, and what is Ready, is of the present reservation.
+func (w *World) checkClaim(was, is *kueue.Workload) {
+	if is.Status.ClusterName == nil {
+		return
+	}
+	at := offer{is.Name, plan.Reservation(is), *is.Status.ClusterName}
+	if was.Status.ClusterName == nil && !w.book.admitted[at] {
+		w.Violation("stale claim: %s is assigned to %s, which never admitted it since the quota was reserved", is.Name, at.worker)
+	}
+	if checkState(was) != kueue.CheckStateReady && checkState(is) == kueue.CheckStateReady && !w.book.placed[at] {
+		w.Violation("stale claim: %s is Ready on %s, where the job was not placed since the quota was reserved", is.Name, at.worker)
 	}
 }
 
@@ -90,14 +108,13 @@ func (w *World) checkCreate(worker *Worker, obj client.Object) {
 		w.Violation("invariant 2: %s is made on %s without marks", cluster.KeyOf(obj), worker.Name)
 		return
 	}
-	at := offer{obj.GetName(), obj.GetAnnotations()[kinds.ReservationAnnotation], worker.Name}
+	at := offerOf(worker.Name, obj)
 	switch o := obj.(type) {
 	case *kueue.Workload:
 		if !w.book.nominations[at] {
 			w.Violation("invariant 3: a copy of %s is made on %s, which was not nominated for it", o.Name, worker.Name)
 		}
 	case *unstructured.Unstructured:
-		at.workload = o.GetLabels()[kinds.PrebuiltWorkload]
 		if !w.book.claims[at] {
 			w.Violation("invariant 3: job %s is placed on %s, which has no claim", o.GetName(), worker.Name)
 		}

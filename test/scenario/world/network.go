@@ -110,6 +110,9 @@ func (w *World) chance(of1000 int) bool {
 func (w *World) throughManager(verb string, key cluster.Key, run func() error) error {
 	w.Writes++
 	w.between()
+	if code := w.once(ManagerName, verb); code != 0 {
+		return failure(code, key)
+	}
 	if w.chance(w.Faults.Conflict) {
 		w.Tracef("network: %s %s on the manager conflicts", verb, key)
 		return apierrors.NewConflict(schema.GroupResource{Resource: key.Kind}, key.Name, errors.New("somebody else was faster"))
@@ -127,8 +130,7 @@ func (w *World) throughManager(verb string, key cluster.Key, run func() error) e
 // carry takes a request to a worker, through whatever the network does to it.
 func (w *World) carry(worker *Worker, verb string, key cluster.Key, run func() error) error {
 	w.between()
-	if code := w.Faults.Once[worker.Name+" "+verb]; code != 0 {
-		delete(w.Faults.Once, worker.Name+" "+verb)
+	if code := w.once(worker.Name, verb); code != 0 {
 		return failure(code, key)
 	}
 	switch {
@@ -148,6 +150,13 @@ func (w *World) carry(worker *Worker, verb string, key cluster.Key, run func() e
 	err := run()
 	w.Tracef("  ferry: %s %s on %s: %s", verb, key, worker.Name, outcome(err))
 	return err
+}
+
+// once is the code that the next request of a verb to a cluster fails with; zero: it does not.
+func (w *World) once(name, verb string) int {
+	code := w.Faults.Once[name+" "+verb]
+	delete(w.Faults.Once, name+" "+verb)
+	return code
 }
 
 // Land lets the i-th slow request arrive.

@@ -60,6 +60,10 @@ func newGame(r *rand.Rand) *game {
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
 func (g *game) step() {
+	if g.rand.IntN(40) == 0 {
+		worker := pick(g.rand, g.config...)
+		g.world.slow = pick(g.rand, "", "lane "+worker, "lane "+worker, "dispatch", worker, ManagerName)
+	}
 	switch n := g.rand.IntN(100); {
 	case n < 78:
 		if !g.world.StepOnce() {
@@ -165,7 +169,7 @@ func (g *game) reconfigure() {
 func (g *game) calm() {
 	w := g.world
 	w.Tracef("--- calm ---")
-	w.Faults = Faults{}
+	w.Faults, w.slow = Faults{}, ""
 	if !w.Up() {
 		w.StartFerry()
 	}
@@ -211,7 +215,8 @@ func (g *game) rest(patience time.Duration) bool {
 
 func (g *game) readyChecks() {
 	for _, job := range g.jobs {
-		if wl := g.world.Workload(job); wl != nil && len(wl.Status.AdmissionChecks) > 1 && wl.Status.ClusterName == nil {
+		wl := g.world.Workload(job)
+		if wl != nil && len(wl.Status.AdmissionChecks) > 1 && wl.Status.AdmissionChecks[1].State != kueue.CheckStateReady && wl.Status.ClusterName == nil {
 			g.world.SetCheck(job, "prov", kueue.CheckStateReady)
 		}
 	}

@@ -108,6 +108,13 @@ func (w *World) StepOnce() bool {
 		return false
 	}
 	s := steps[w.rand.IntN(len(steps))]
+	for range 4 {
+		// What is slow for a while lets the rest of the world run far ahead.
+		if w.slow == "" || s.who != w.slow {
+			break
+		}
+		s = steps[w.rand.IntN(len(steps))]
+	}
 	w.Tracef("%s: %s", s.who, s.what)
 	s.do()
 	return true

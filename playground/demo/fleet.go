@@ -1,0 +1,222 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/playground"
+	"ferry.dev/ferry/playground/daemon"
+	"ferry.dev/ferry/playground/process"
+)
+
+const (
+	managerName    = "manager"
+	ferryComponent = "ferry"
+	logLines       = 20
+	// othersStart bounds the wait for a playground that another command is starting; from an empty cache that takes long.
+	othersStart = 30 * time.Minute
+)
+
+var (
+	managerQuota = playground.Quota{CPU: "16", Memory: "32Gi"}
+	workerQuota  = playground.Quota{CPU: "8", Memory: "16Gi"}
+)
+
+// fleet is the playground that the demo runs on.
+type fleet struct {
+	daemon  *daemon.Client
+	status  playground.Status
+	manager client.Client
+	ours    bool // this run started it
+	ready   bool // it is worth to be left alone from now on
+}
+
+// attach uses the playground that runs, or starts one.
+func attach(ctx context.Context, o Options) (*fleet, error) {
+	c, err := daemon.New(o.Name)
+	if err != nil {
+		return nil, err
+	}
+	f := &fleet{daemon: c}
+	f.status, err = c.Status(ctx)
+	if err != nil {
+		// Nothing runs, or something that Up will name.
+		if err := f.start(ctx, o); err != nil {
+			return nil, err
+		}
+	} else if err := f.join(ctx, o); err != nil {
+		return nil, err
+	}
+	if f.manager, err = f.connect(); err != nil {
+		return nil, f.giveUp(err)
+	}
+	return f, nil
+}
+
+func (f *fleet) start(ctx context.Context, o Options) error {
+	fmt.Fprintf(o.Out, "starting playground %q: a manager, 2 workers and Ferry\n", o.Name)
+	lines := newPatient(o.Out)
+	defer lines.stop()
+	up := playground.Options{Name: o.Name, Workers: 2, Ferry: true, Progress: lines}
+	if _, err := daemon.Up(ctx, up); err != nil {
+		if ctx.Err() != nil {
+			return errors.New("stopped during the start; nothing is left running")
+		}
+		return fmt.Errorf("the playground did not start, and nothing is left running: %w", err)
+	}
+	f.ours = true
+	var err error
+	if f.status, err = f.daemon.Status(ctx); err != nil {
+		return f.giveUp(err)
+	}
+	return nil
+}
+
+// join uses a playground that is up already, or that another command is starting.
+func (f *fleet) join(ctx context.Context, o Options) error {
+	for end := time.Now().Add(othersStart); !f.status.Ready; {
+		if time.Now().After(end) {
+			return fmt.Errorf("playground %q is not ready after %s; make down removes it", o.Name, othersStart)
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
+		var err error
+		if f.status, err = f.daemon.Status(ctx); err != nil {
+			return err
+		}
+	}
+	if f.status.FerryMetrics == "" {
+		return fmt.Errorf("playground %q runs without Ferry; take it down first (make down), or choose another --name", o.Name)
+	}
+	fmt.Fprintf(o.Out, "using playground %q, which is up; to run changed code, make down first\n", o.Name)
+	return f.healthy()
+}
+
+// healthy names a component that does not run, with the end of its log.
+func (f *fleet) healthy() error {
+	for _, c := range f.status.Components {
+		switch c.State {
+		case process.Running:
+		case process.Exited:
+			return fmt.Errorf("%s ended by itself; the end of %s:\n%s", c.Name, c.Log, process.TailFile(c.Log, logLines))
+		default:
+			again := map[process.State]string{process.Stopped: "start", process.Paused: "resume"}[c.State]
+			return fmt.Errorf("%s is %s; to go on: go run ./playground/cmd/playground --name %s component %s %s",
+				c.Name, c.State, f.status.Name, again, c.Name)
+		}
+	}
+	return nil
+}
+
+// checkUp asks the daemon how its components are.
+func (f *fleet) checkUp(ctx context.Context) error {
+	status, err := f.daemon.Status(ctx)
+	if err != nil {
+		return fmt.Errorf("the playground went away: %w", err)
+	}
+	f.status = status
+	return f.healthy()
+}
+
+// giveUp ends what this run started; a playground that was there before stays.
+func (f *fleet) giveUp(err error) error {
+	if !f.ours {
+		return fmt.Errorf("%w\n(the playground was up before and stays up; make down removes it)", err)
+	}
+	return errors.Join(err, f.daemon.Down())
+}
+
+func (f *fleet) connect() (client.Client, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, kueue.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("fill the scheme: %w", err)
+		}
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", f.cluster(managerName).Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read the manager's kubeconfig: %w", err)
+	}
+	config.QPS = -1 // no limit: the API server is ours
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the manager: %w", err)
+	}
+	return c, nil
+}
+
+func (f *fleet) cluster(name string) playground.ClusterStatus {
+	for _, c := range f.status.Clusters {
+		if c.Name == name {
+			return c
+		}
+	}
+	return playground.ClusterStatus{}
+}
+
+func (f *fleet) installQueue(ctx context.Context) error {
+	return f.daemon.InstallQueues(ctx, playground.QueueOptions{
+		Namespace: namespace, LocalQueue: queue, Check: check, Manager: managerQuota, Worker: workerQuota,
+	})
+}
+
+// removeOldJobs makes room when an earlier demo was left, perhaps in the middle.
+func (f *fleet) removeOldJobs(ctx context.Context, out io.Writer) error {
+	var old batchv1.JobList
+	if err := f.manager.List(ctx, &old, client.InNamespace(namespace), client.HasLabels{demoLabel}); err != nil {
+		return fmt.Errorf("list the jobs of earlier demos: %w", err)
+	}
+	for i := range old.Items {
+		err := f.manager.Delete(ctx, &old.Items[i], client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("remove job %s of an earlier demo: %w", old.Items[i].Name, err)
+		}
+	}
+	if len(old.Items) > 0 {
+		fmt.Fprintf(out, "%d jobs of an earlier demo removed\n", len(old.Items))
+	}
+	return nil
+}
+
+// submit creates the sample jobs and returns their names.
+func (f *fleet) submit(ctx context.Context) ([]string, error) {
+	var names []string
+	for _, s := range samples {
+		job := s.job()
+		if err := f.manager.Create(ctx, job); err != nil {
+			return nil, fmt.Errorf("submit job %s: %w", s.name, err)
+		}
+		names = append(names, job.Name)
+	}
+	return names, nil
+}
+
+func (f *fleet) lookAround() string {
+	text := "\nThe clusters stay up. To look around:\n\n"
+	text += fmt.Sprintf("  export KUBECONFIG=%s\n", f.cluster(managerName).Kubeconfig)
+	text += fmt.Sprintf("  kubectl get jobs,workloads -n %s\n\n", namespace)
+	text += "Jobs of your own: examples/README.md. A worker's kubeconfig, logs, faults: docs/playground.md.\n"
+	return text + "make down removes everything.\n"
+}
+
+// pause waits, or returns why ctx ended.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
