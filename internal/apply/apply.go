@@ -108,6 +108,10 @@ func (a *Applier) admission(ctx context.Context, ref kinds.Ref, base *kueue.Work
 	u := &unstructured.Unstructured{Object: content}
 	unstructured.RemoveNestedField(u.Object, "spec")
 	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	if len(base.Status.NominatedClusterNames) > 0 && len(wl.Status.NominatedClusterNames) == 0 {
+		// Leaving the field out would keep the names that another controller set, the External dispatcher.
+		_ = unstructured.SetNestedSlice(u.Object, []any{}, "status", "nominatedClusterNames")
+	}
 	err = a.Manager.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(kueueAdmission), client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("apply the status of Workload %s/%s: %w", wl.Namespace, wl.Name, err)

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/test/fixtures"
@@ -107,10 +108,13 @@ func (s *site) makeForeignCheck(name string) {
 		Spec:       kueue.AdmissionCheckSpec{ControllerName: "example.com/budget"},
 	}
 	s.Expect(manager().Create(s.ctx, check)).To(Succeed())
-	meta.SetStatusCondition(&check.Status.Conditions, metav1.Condition{
-		Type: kueue.AdmissionCheckActive, Status: metav1.ConditionTrue, Reason: "Active", Message: "The test decides",
-	})
-	s.Expect(manager().Status().Update(s.ctx, check)).To(Succeed())
+	s.Eventually(func(g Gomega) {
+		g.Expect(manager().Get(s.ctx, client.ObjectKeyFromObject(check), check)).To(Succeed())
+		meta.SetStatusCondition(&check.Status.Conditions, metav1.Condition{
+			Type: kueue.AdmissionCheckActive, Status: metav1.ConditionTrue, Reason: "Active", Message: "The test decides",
+		})
+		g.Expect(manager().Status().Update(s.ctx, check)).To(Succeed())
+	}).Should(Succeed())
 }
 
 func TestChangedPriorityReachesTheCopy(t *testing.T) {
