@@ -68,6 +68,9 @@ func (w *wiring) queueChanged(name string, q *kueue.LocalQueue) {
 // state is told when a worker is connected, lost or removed, and when it starts or stops to serve a kind.
 func (w *wiring) state(name string, s fleet.Status) {
 	w.clusters.Add(worker.Request(name))
+	if !s.Usable() {
+		w.observer.Memory.Lost(name)
+	}
 	ctx := context.Background()
 	w.in.Add(w.dispatch.Unfinished(ctx)...)
 	if s.Reach == fleet.Unknown {

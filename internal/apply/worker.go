@@ -40,7 +40,7 @@ func (a *Applier) OnWorker(ctx context.Context, worker string, to client.Client,
 	case plan.SetPriority:
 		return a.setPriority(ctx, worker, to, ref, act)
 	case plan.Delete:
-		return a.remove(ctx, to, act)
+		return a.remove(ctx, worker, to, ref, act)
 	default:
 		return fmt.Errorf("%s is not an action for a worker", action)
 	}
@@ -122,7 +122,7 @@ func (a *Applier) setPriority(ctx context.Context, worker string, to client.Clie
 
 // remove deletes an object with its dependents, only as long as it is the one
 // that the decision was about.
-func (a *Applier) remove(ctx context.Context, to client.Client, act plan.Delete) error {
+func (a *Applier) remove(ctx context.Context, worker string, to client.Client, ref kinds.Ref, act plan.Delete) error {
 	obj := &metav1.PartialObjectMetadata{}
 	obj.SetGroupVersionKind(act.GVK)
 	obj.SetNamespace(act.Key.Namespace)
@@ -134,6 +134,9 @@ func (a *Applier) remove(ctx context.Context, to client.Client, act plan.Delete)
 	err := to.Delete(ctx, obj, only, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s: %w", act, err)
+	}
+	if err != nil {
+		a.Memory.Gone(worker, ref, act.UID)
 	}
 	a.Memory.Deleted(act.UID, a.Clock.Now())
 	return nil

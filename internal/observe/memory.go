@@ -20,8 +20,11 @@ import (
 const Manager = ""
 
 const (
-	// remembered bounds how long a write is believed that no cache ever shows.
-	remembered = 30 * time.Second
+	// remembered bounds how long a write is believed that no cache ever shows;
+	// caches that lag are seconds behind, seldom a minute.
+	remembered = 2 * time.Minute
+	// deletedFor is how long an accepted deletion is believed to be under way.
+	deletedFor = 30 * time.Second
 	// blockedFor is how long a worker that refused a job's copy is not asked again.
 	blockedFor = 30 * time.Second
 )
@@ -77,11 +80,19 @@ func (m *Memory) Deleted(uid types.UID, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for old, at := range m.deleted {
-		if now.Sub(at) > remembered {
+		if now.Sub(at) > deletedFor {
 			delete(m.deleted, old)
 		}
 	}
 	m.deleted[uid] = now
+}
+
+// Gone notes that an object is not there, whatever was written to it before.
+func (m *Memory) Gone(cluster string, ref kinds.Ref, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := place{cluster, ref}
+	m.keep(at, slices.DeleteFunc(m.wrote[at], func(w written) bool { return w.obj.GetUID() == uid }))
 }
 
 // Saw notes that a cluster's cache has come to show obj, or to show it no more.
@@ -92,6 +103,18 @@ func (m *Memory) Saw(cluster string, ref kinds.Ref, obj client.Object) {
 	m.keep(at, slices.DeleteFunc(m.wrote[at], func(w written) bool {
 		return sameObject(w.obj, obj) && !newer(w.obj, obj)
 	}))
+}
+
+// Lost drops what was written to a worker when the connection to it ends: the
+// caches of the next connection are read after those writes.
+func (m *Memory) Lost(worker string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for at := range m.wrote {
+		if at.cluster == worker {
+			delete(m.wrote, at)
+		}
+	}
 }
 
 // Block keeps a worker out of a job's nomination for a while.
@@ -225,7 +248,7 @@ func (m *Memory) workloads(cluster string, ref kinds.Ref, cached []*kueue.Worklo
 
 func (m *Memory) going(obj metav1.Object, now time.Time) bool {
 	at, deleted := m.deleted[obj.GetUID()]
-	return deleted && now.Sub(at) <= remembered && obj.GetDeletionTimestamp().IsZero()
+	return deleted && now.Sub(at) <= deletedFor && obj.GetDeletionTimestamp().IsZero()
 }
 
 // expire forgets old writes of one type, but for those of which the cache shows an earlier

@@ -172,7 +172,10 @@ func copyCondition(worker, condition, reason string) with {
 
 // jobStatus sets the status of a job's copy.
 func jobStatus(worker string, status map[string]any) with {
-	return on(worker, func(_ *plan.Snapshot, w *plan.Worker) { w.Job.Object["status"] = status })
+	return on(worker, func(_ *plan.Snapshot, w *plan.Worker) {
+		w.Job.Object["status"] = status
+		w.Job.Object["spec"].(map[string]any)["suspend"] = false
+	})
 }
 
 func managerJob(change func(*unstructured.Unstructured)) with {

@@ -50,13 +50,18 @@ func Reservation(wl *kueue.Workload) string {
 	if reserved == nil || reserved.Status != metav1.ConditionTrue {
 		return ""
 	}
-	var evictions int64
+	return strconv.FormatInt(evictions(wl), 10) + "-" + strconv.FormatInt(reserved.LastTransitionTime.Unix(), 10)
+}
+
+// evictions counts how often Kueue evicted the Workload.
+func evictions(wl *kueue.Workload) int64 {
+	var n int64
 	if wl.Status.SchedulingStats != nil {
 		for _, e := range wl.Status.SchedulingStats.Evictions {
-			evictions += int64(e.Count)
+			n += int64(e.Count)
 		}
 	}
-	return strconv.FormatInt(evictions, 10) + "-" + strconv.FormatInt(reserved.LastTransitionTime.Unix(), 10)
+	return n
 }
 
 func (v *view) marks(wl *kueue.Workload) kinds.Marks {

@@ -1,10 +1,20 @@
 package plan
 
-import "ferry.dev/ferry/internal/reason"
+import (
+	"time"
+
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/reason"
+)
+
+// firstLook is how long a worker that Ferry has just started to connect to gets
+// to show what it holds.
+const firstLook = 30 * time.Second
 
 var waitForCleanup = Rule{
 	Name: "WaitForCleanup",
-	Doc:  "The job of an earlier reservation may still run on a reachable worker: nobody is asked until it is gone, lest the job runs twice.",
+	Doc:  "The job of an earlier reservation may still run on a reachable worker: nobody is asked until it is gone, lest the job runs twice. The same holds, for a short while, for a worker that Ferry has not seen since it started, if the job ran somewhere before.",
 	decide: func(v *view, p *Plan) bool {
 		if len(v.nominees()) > 0 {
 			// A worker that came back with an old copy does not hold up a race that is on.
@@ -12,8 +22,13 @@ var waitForCleanup = Rule{
 		}
 		var busy []string
 		for _, w := range v.Workers {
-			if w.Reachable && v.mayRun[w.Name] {
+			left := w.LostSince.Add(firstLook).Sub(v.Now)
+			switch {
+			case w.Reachable && v.mayRun[w.Name]:
 				busy = append(busy, w.Name)
+			case !w.Reachable && w.InConfig && v.Host == "" && left > 0 && v.any(wasEvicted):
+				busy = append(busy, w.Name)
+				p.again(left)
 			}
 		}
 		if len(busy) == 0 {
@@ -23,3 +38,5 @@ var waitForCleanup = Rule{
 		return true
 	},
 }
+
+func wasEvicted(wl *kueue.Workload) bool { return evictions(wl) > 0 }

@@ -21,7 +21,7 @@ var workerLost = Rule{
 		v.removeFromAllBut(p, w.Name)
 		left := v.graceLeft(w)
 		if left <= 0 {
-			v.retry(p, reason.WorkerLost(w.Name), true)
+			v.retry(p, lossOf(w), true)
 			return true
 		}
 		p.again(left)
@@ -32,4 +32,16 @@ var workerLost = Rule{
 		p.Because = fmt.Sprintf("Worker %q is out of reach; it has %s left to come back", w.Name, left.Round(1e9))
 		return true
 	},
+}
+
+// lossOf says in which way a worker was lost.
+func lossOf(w *Worker) string {
+	switch {
+	case !w.Reachable:
+		return reason.WorkerLost(w.Name)
+	case !w.InConfig:
+		return reason.WorkerLeft(w.Name)
+	default:
+		return reason.WorkerBlind(w.Name, w.Why)
+	}
 }

@@ -38,6 +38,16 @@ func WorkerLost(worker string) string {
 	return fmt.Sprintf("Admitting remote lost: worker %q was out of reach for too long; offering the job again", worker)
 }
 
+// WorkerLeft says that the config stopped to name the job's worker a while ago.
+func WorkerLeft(worker string) string {
+	return fmt.Sprintf("Admitting remote lost: worker %q is no longer in the MultiKueueConfig; offering the job again", worker)
+}
+
+// WorkerBlind says that the worker could not show the job for too long.
+func WorkerBlind(worker, why string) string {
+	return fmt.Sprintf("Admitting remote lost: worker %q cannot show the job: %s; offering it again", worker, why)
+}
+
 // CopyGone says that the copy vanished from its worker.
 func CopyGone(worker, what string) string {
 	return fmt.Sprintf("Admitting remote no longer exists: the %s is gone from worker %q before its result was seen; offering the job again", what, worker)
