@@ -178,10 +178,14 @@ func (m *Memory) present(ref kinds.Ref, worker string) {
 func (m *Memory) job(cluster string, ref kinds.Ref, cached *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.expire(place{cluster, ref}, now)
+	var shown []client.Object
+	if cached != nil {
+		shown = append(shown, cached)
+	}
+	m.expire(place{cluster, ref}, isJob, shown, now)
 	for _, w := range m.wrote[place{cluster, ref}] {
-		job, isJob := w.obj.(*unstructured.Unstructured)
-		if isJob && (cached == nil || newer(job, cached)) {
+		job, ok := w.obj.(*unstructured.Unstructured)
+		if ok && (cached == nil || newer(job, cached)) {
 			cached = job
 		}
 	}
@@ -196,10 +200,10 @@ func (m *Memory) job(cluster string, ref kinds.Ref, cached *unstructured.Unstruc
 func (m *Memory) workloads(cluster string, ref kinds.Ref, cached []*kueue.Workload, now time.Time) []*kueue.Workload {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.expire(place{cluster, ref}, now)
+	m.expire(place{cluster, ref}, isWorkload, objects(cached), now)
 	for _, w := range m.wrote[place{cluster, ref}] {
-		wl, isWorkload := w.obj.(*kueue.Workload)
-		if !isWorkload {
+		wl, ok := w.obj.(*kueue.Workload)
+		if !ok {
 			continue
 		}
 		i := slices.IndexFunc(cached, func(c *kueue.Workload) bool { return c.Name == wl.Name })
@@ -224,8 +228,30 @@ func (m *Memory) going(obj metav1.Object, now time.Time) bool {
 	return deleted && now.Sub(at) <= remembered && obj.GetDeletionTimestamp().IsZero()
 }
 
-func (m *Memory) expire(at place, now time.Time) {
-	m.keep(at, slices.DeleteFunc(m.wrote[at], func(w written) bool { return now.Sub(w.at) > remembered }))
+// expire forgets old writes of one type, but for those of which the cache shows an earlier
+// version of the same object: however long ago, that version is known to be outdated.
+func (m *Memory) expire(at place, typed func(client.Object) bool, cached []client.Object, now time.Time) {
+	m.keep(at, slices.DeleteFunc(m.wrote[at], func(w written) bool {
+		outdated := func(c client.Object) bool {
+			return sameObject(w.obj, c) && w.obj.GetUID() == c.GetUID() && newer(w.obj, c)
+		}
+		return typed(w.obj) && now.Sub(w.at) > remembered && !slices.ContainsFunc(cached, outdated)
+	}))
+}
+
+func isJob(obj client.Object) bool {
+	_, ok := obj.(*unstructured.Unstructured)
+	return ok
+}
+
+func isWorkload(obj client.Object) bool { return !isJob(obj) }
+
+func objects(wls []*kueue.Workload) []client.Object {
+	list := make([]client.Object, len(wls))
+	for i, wl := range wls {
+		list[i] = wl
+	}
+	return list
 }
 
 func (m *Memory) keep(at place, w []written) {

@@ -77,15 +77,16 @@ func (w *World) noteManager(e cluster.Event) {
 
 // noteEviction: whoever takes the job back on the manager before the result came there gives the result up.
 func (w *World) noteEviction(old, wl *kueue.Workload) {
-	takenBack := func(wl *kueue.Workload) bool {
-		state := checkState(wl)
-		return hasTrue(wl, kueue.WorkloadEvicted) || state == kueue.CheckStateRetry || state == kueue.CheckStateRejected
-	}
 	if takenBack(wl) && !takenBack(old) {
 		for _, owner := range wl.OwnerReferences {
 			delete(w.book.results, owner.UID)
 		}
 	}
+}
+
+func takenBack(wl *kueue.Workload) bool {
+	state := checkState(wl)
+	return hasTrue(wl, kueue.WorkloadEvicted) || state == kueue.CheckStateRetry || state == kueue.CheckStateRejected
 }
 
 // noteEnd: the manager's job must end as its copy did.
@@ -204,7 +205,7 @@ func (w *World) holdsClaim(worker string, job *unstructured.Unstructured) bool {
 		return false
 	}
 	wl := w.Kueue.WorkloadOf(on)
-	return wl != nil && wl.Status.ClusterName != nil && *wl.Status.ClusterName == worker &&
+	return wl != nil && !takenBack(wl) && wl.Status.ClusterName != nil && *wl.Status.ClusterName == worker &&
 		plan.Reservation(wl) == job.GetAnnotations()[kinds.ReservationAnnotation]
 }
 
