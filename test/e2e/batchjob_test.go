@@ -60,7 +60,10 @@ func TestJobOfAnotherManagerIsRejected(t *testing.T) {
 	s.submit("mine", fixtures.ManagedBy("example.com/mine"))
 	s.Eventually(func(g Gomega) {
 		wl := s.workload(g, "mine")
-		g.Expect(wl.Spec.Active).To(HaveValue(BeFalse()), "Kueue deactivates what a check rejects")
+		deactivated := wl.Spec.Active != nil && !*wl.Spec.Active
+		g.Expect(deactivated || s.check(g, "mine").State == kueue.CheckStateRejected).To(BeTrue(),
+			"Kueue deactivates what was rejected while it had quota, and leaves the rest waiting")
+		g.Expect(wl.Status.Admission).To(BeNil())
 	}).Should(Succeed())
 	s.awaitEvent(s.namespace, "MultiKueue", `Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not "example.com/mine"`)
 	for _, w := range s.workers {

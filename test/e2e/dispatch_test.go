@@ -120,8 +120,8 @@ func (s *site) makeForeignCheck(name string) {
 func TestChangedPriorityReachesTheCopy(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	high := s.priorityClass("high", 1000, "manager")
-	s.submit("train", fixtures.RunsOn())
+	low, high := s.priorityClass("low", 1, "manager"), s.priorityClass("high", 1000, "manager")
+	s.submit("train", fixtures.Priority(low), fixtures.RunsOn())
 	worker, uid := s.awaitRunning("train")
 	update(s, "manager", s.job(s, "manager", "train"), func(j *jobType) { j.Labels[fixtures.PriorityLabel] = high })
 	s.Eventually(func(g Gomega) {
