@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -23,6 +24,10 @@ var nominate = Rule{
 			v.offer(p, &v.Workers[i])
 			p.again(v.Workers[i].AskAgain.Sub(v.Now))
 		}
+		if len(out.Nominate) == 0 && len(in.Nominated) == 0 && v.connecting(p) {
+			p.Because = "The workers are being connected to"
+			return true
+		}
 		message := v.offerMessage(out.Nominate)
 		if slices.Equal(out.Nominate, in.Nominated) {
 			v.say(p, message)
@@ -38,6 +43,21 @@ var nominate = Rule{
 		return true
 	},
 }
+
+// connecting tells whether a worker may be reachable in a moment, as after a
+// restart of Ferry: to say that nobody can take the job would be rash.
+func (v *view) connecting(p *Plan) bool {
+	for _, w := range v.Workers {
+		if left := w.LostSince.Add(connectsIn).Sub(v.Now); w.InConfig && !w.Reachable && left > 0 {
+			p.again(left)
+			return true
+		}
+	}
+	return false
+}
+
+// connectsIn is how long a first connection usually takes at most.
+const connectsIn = 5 * time.Second
 
 // eligible tells whether a worker could take the job now.
 func (v *view) eligible(w *Worker) bool { return couldServe(w) && len(v.stale[w.Name]) == 0 }

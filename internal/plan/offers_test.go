@@ -59,7 +59,7 @@ var offers = []ruleCase{
 		because: `Offered to w3; skipped w1: no LocalQueue "team"; w2: holds a Job of this name that Ferry did not create`},
 	{rule: "Nominate", name: "keeps who is out of reach", when: snap(nominated("w1", "w2"), offered("w1", "w2"), lost("w2", time.Minute)),
 		does: "manager: nominate [w1 w2 w3] for wl", because: "w2 (out of reach)"},
-	{rule: "Nominate", name: "nobody", when: snap(lost("w1", 0), lost("w2", 0), lost("w3", 0)), does: "manager: set check of wl to Pending", because: "No worker can take the job: w1: out of reach; w2"},
+	{rule: "Nominate", name: "nobody", when: snap(lost("w1", time.Minute), lost("w2", time.Minute), lost("w3", time.Minute)), does: "manager: set check of wl to Pending", because: "No worker can take the job: w1: out of reach; w2"},
 	{rule: "Nominate", name: "nobody configured", when: snap(func(s *plan.Snapshot) { s.Workers = nil }, manager(fresh)), does: "again in 2s", because: "none is configured"},
 	{rule: "Nominate", name: "Incremental's first round", when: snap(place(placement.Incremental{StepSize: 2, Round: time.Minute}, "")), does: "manager: nominate [w1 w2] for wl"},
 	{rule: "Nominate", name: "Incremental waits", when: snap(nominated("w1"), offered("w1"), manager(fresh), place(placement.Incremental{StepSize: 1, Round: time.Minute}, "")), does: "again in 2s"},
