@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/reason"
 )
 
 // kueueAdmission is the field manager under which Kueue writes a Workload's admission.
@@ -43,15 +45,6 @@ func admissionStatus(wl *kueue.Workload) *kueue.Workload {
 }
 
 func setCondition(wl *kueue.Workload, c metav1.Condition) {
-	c.Message = truncated(c.Message)
+	c.Message = reason.Fit(c.Message)
 	meta.SetStatusCondition(&wl.Status.Conditions, c)
-}
-
-// truncated keeps a message within the 32 KiB that the API allows.
-func truncated(message string) string {
-	const limit = 32 * 1024
-	if len(message) <= limit {
-		return message
-	}
-	return message[:limit-3] + "..."
 }

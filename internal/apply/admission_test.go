@@ -2,7 +2,6 @@ package apply
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,14 +62,5 @@ func TestAdmissionStatusLeavesOthersConditionsAlone(t *testing.T) {
 	}
 	if len(wl.Status.Conditions) != 2 || wl.Status.Conditions[1].Type != "example.com/Mine" {
 		t.Errorf("the Workload itself was changed: %v", wl.Status.Conditions)
-	}
-}
-
-func TestMessagesFit(t *testing.T) {
-	if got := len(truncated(strings.Repeat("x", 40*1024))); got != 32*1024 {
-		t.Errorf("a long message has %d bytes", got)
-	}
-	if truncated("short") != "short" {
-		t.Error("a short message was changed")
 	}
 }

@@ -91,7 +91,7 @@ func (a *Applier) setCheck(wl *kueue.Workload, name kueue.AdmissionCheckReferenc
 		if c.State != state || moves {
 			c.LastTransitionTime = metav1.NewTime(a.Clock.Now())
 		}
-		c.State, c.Message = state, truncated(message)
+		c.State, c.Message = state, message
 	}
 }
 

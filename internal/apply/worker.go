@@ -14,6 +14,7 @@ import (
 
 	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/plan"
+	"ferry.dev/ferry/internal/reason"
 )
 
 // ErrStale says that an earlier copy of ours still holds the name on the worker.
@@ -64,6 +65,9 @@ func create[T client.Object](ctx context.Context, to client.Client, obj T) (T, e
 		return obj, foreign(obj)
 	}
 	is := obj.GetAnnotations()
+	if twin := is[kinds.WorkerAnnotation]; twin != want[kinds.WorkerAnnotation] {
+		return obj, foreignError{fmt.Sprintf("it is the same cluster as %s", twin)}
+	}
 	for _, mark := range []string{kueue.MultiKueueOriginUIDAnnotation, kinds.ReservationAnnotation} {
 		if is[mark] != want[mark] {
 			return obj, ErrStale
@@ -95,7 +99,7 @@ func (a *Applier) refused(worker string, ref kinds.Ref, action plan.Action, err 
 		a.Memory.Block(worker, ref, isForeign.what, a.Clock.Now())
 		return nil
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err), apierrors.IsRequestEntityTooLargeError(err):
-		a.Memory.Block(worker, ref, "refused the copy: "+err.Error(), a.Clock.Now())
+		a.Memory.Block(worker, ref, "refused the copy: "+reason.Brief(err.Error()), a.Clock.Now())
 		a.Recorder.Eventf(clusterReference(worker), nil, corev1.EventTypeWarning, "CopyRefused", "Dispatch", "%s: %s: %v", ref, action, err)
 		return nil
 	default:

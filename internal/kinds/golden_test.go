@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "rewrite the golden files instead of com
 
 var now = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 
-var marks = kinds.Marks{Origin: "manager-1", Reservation: "0-1772359200"}
+var marks = kinds.Marks{Origin: "manager-1", Worker: "w1", Reservation: "0-1772359200"}
 
 // TestGolden walks testdata/<group>/<Kind>/{copy,status}/<case>.*.yaml:
 //

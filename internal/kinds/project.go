@@ -17,6 +17,8 @@ import (
 type Marks struct {
 	// Origin identifies this manager cluster.
 	Origin string
+	// Worker is the name of the MultiKueueCluster that the copy is made for.
+	Worker string
 	// Reservation is the quota reservation on the manager that the copy serves.
 	Reservation string
 }
@@ -103,6 +105,7 @@ func marked(obj metav1.Object, job Ref, m Marks) (labels, annotations map[string
 	annotations[kueue.MultiKueueOriginUIDAnnotation] = string(obj.GetUID())
 	annotations[JobAnnotation] = job.Kind + "/" + job.Name
 	annotations[ReservationAnnotation] = m.Reservation
+	annotations[WorkerAnnotation] = m.Worker
 	return labels, annotations
 }
 

@@ -26,6 +26,9 @@ const (
 	JobAnnotation = ferryPrefix + "job"
 	// ReservationAnnotation ties a copy to one quota reservation on the manager.
 	ReservationAnnotation = ferryPrefix + "reservation"
+	// WorkerAnnotation names the MultiKueueCluster that a copy was made for: two
+	// of them may lead to one cluster.
+	WorkerAnnotation = ferryPrefix + "worker"
 	// SpecHashAnnotation is the hash of the manager's Workload spec that a copy was made from.
 	SpecHashAnnotation = ferryPrefix + "spec-hash"
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,6 +64,7 @@ func (o *Observer) readWorker(ctx context.Context, conn fleet.Conn, s *plan.Snap
 			return err
 		}
 	}
+	o.setTwinsApart(w)
 	if b, blocked := o.Memory.blocked(w.Name, s.Ref, s.Now); blocked {
 		w.Serves, w.Why, w.AskAgain = false, b.why, b.until
 	}
@@ -109,4 +111,26 @@ func readQueue(ctx context.Context, conn fleet.Conn, s *plan.Snapshot, w *plan.W
 		}
 	}
 	return nil
+}
+
+// setTwinsApart leaves out the copies that were made for another worker in use:
+// then both names lead to the same cluster, and each has to leave the other's
+// copies alone. Copies for a name that is not in use any more count as this worker's.
+func (o *Observer) setTwinsApart(w *plan.Worker) {
+	twin := ""
+	isOther := func(obj metav1.Object) bool {
+		name := obj.GetAnnotations()[kinds.WorkerAnnotation]
+		other := name != w.Name && o.Fleet.Status(name).Reach != fleet.Unknown
+		if other {
+			twin = name
+		}
+		return other
+	}
+	w.Workloads = slices.DeleteFunc(w.Workloads, func(wl *kueue.Workload) bool { return isOther(wl) })
+	if w.Job != nil && isOther(w.Job) {
+		w.Job = nil
+	}
+	if twin != "" {
+		w.Serves, w.Why = false, fmt.Sprintf("it is the same cluster as %s", twin)
+	}
 }

@@ -57,7 +57,7 @@ func (v *view) place(p *Plan, w *Worker) {
 	}
 	if len(v.stale[w.Name]) == 0 {
 		wl := v.Workloads[0]
-		p.worker(w.Name, CreateJob{Copy: v.Kind.Project(v.Job, wl, v.marks(wl))})
+		p.worker(w.Name, CreateJob{Copy: v.Kind.Project(v.Job, wl, v.marks(w, wl))})
 	}
 }
 

@@ -28,7 +28,7 @@ var nominate = Rule{
 			p.Because = "The workers are being connected to"
 			return true
 		}
-		message := v.offerMessage(out.Nominate)
+		message := reason.Fit(v.offerMessage(out.Nominate))
 		if slices.Equal(out.Nominate, in.Nominated) {
 			v.say(p, message)
 			return true
@@ -103,7 +103,7 @@ func (v *view) offer(p *Plan, w *Worker) {
 	}
 	for _, wl := range v.Workloads {
 		if !slices.ContainsFunc(w.Workloads, func(c *kueue.Workload) bool { return c.Name == wl.Name }) {
-			p.worker(w.Name, CreateWorkload{Copy: kinds.ProjectWorkload(wl, v.Ref, v.marks(wl)), ClusterQueue: clusterQueue(wl)})
+			p.worker(w.Name, CreateWorkload{Copy: kinds.ProjectWorkload(wl, v.Ref, v.marks(w, wl)), ClusterQueue: clusterQueue(wl)})
 		}
 	}
 	v.followPriority(p, w)

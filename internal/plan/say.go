@@ -5,10 +5,12 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/reason"
 )
 
 // say puts a sentence into the pending check's message, once it has been true for a while.
 func (v *view) say(p *Plan, message string) {
+	message = reason.Fit(message)
 	p.Because = message
 	for _, wl := range v.Workloads {
 		c := v.check(wl)
@@ -30,6 +32,7 @@ func (v *view) retry(p *Plan, message string, warning bool) {
 
 // settle moves the check of every unfinished Workload to a state.
 func (v *view) settle(p *Plan, state kueue.CheckState, message string, warning bool) {
+	message = reason.Fit(message)
 	p.Because = message
 	for _, wl := range v.Workloads {
 		if c := v.check(wl); c != nil && c.State != state && !isTrue(wl, kueue.WorkloadFinished) {

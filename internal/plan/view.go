@@ -64,8 +64,8 @@ func evictions(wl *kueue.Workload) int64 {
 	return n
 }
 
-func (v *view) marks(wl *kueue.Workload) kinds.Marks {
-	return kinds.Marks{Origin: v.Policy.Origin, Reservation: Reservation(wl)}
+func (v *view) marks(w *Worker, wl *kueue.Workload) kinds.Marks {
+	return kinds.Marks{Origin: v.Policy.Origin, Worker: w.Name, Reservation: Reservation(wl)}
 }
 
 // setStaleApart hides from the rules what is not of the present reservation,

@@ -9,6 +9,22 @@ import (
 // Event is the reason and action of events about a Workload's dispatch.
 const Event = "MultiKueue"
 
+// longest is what the API allows for a message, in bytes.
+const longest = 32 * 1024
+
+// Fit cuts a message to what the API allows.
+func Fit(message string) string { return cut(message, longest) }
+
+// Brief cuts what somebody else wrote, such as an API server's error, to a length fit for a sentence.
+func Brief(text string) string { return cut(text, 300) }
+
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit-3], "") + "..."
+}
+
 // Admitted says where the job went.
 func Admitted(worker string) string { return fmt.Sprintf("The workload was admitted on %q", worker) }
 

@@ -1,7 +1,9 @@
 package reason_test
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"ferry.dev/ferry/internal/reason"
 )
@@ -22,5 +24,16 @@ func TestPublicWords(t *testing.T) {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	for text, limit := range map[string]int{reason.Fit(strings.Repeat("ü", 40*1024)): 32 * 1024, reason.Brief(strings.Repeat("ü", 1000)): 300} {
+		if len(text) > limit || len(text) < limit-4 || !utf8.ValidString(text) || !strings.HasSuffix(text, "...") {
+			t.Errorf("a long text has %d bytes of %d, valid %v", len(text), limit, utf8.ValidString(text))
+		}
+	}
+	if reason.Fit("short") != "short" {
+		t.Error("a short text was changed")
 	}
 }
