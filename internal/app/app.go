@@ -101,7 +101,10 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 		func() error { return dispatch.Setup(mgr, w.dispatch, w.in) },
 		func() error { return check.Setup(mgr) },
 		func() error { return worker.Setup(mgr, workerOptions(o.Config, w)) },
-		func() error { webhook.Register(mgr.GetWebhookServer(), table, mgr.GetCache()); return nil },
+		func() error {
+			webhook.Register(mgr.GetWebhookServer(), table, mgr.GetCache(), mgr.GetAPIReader())
+			return nil
+		},
 		func() error {
 			return addAll(mgr, w.fleet, w.lanes, &resync{wiring: w, every: o.Config.MultiKueue.GCInterval.Duration})
 		},

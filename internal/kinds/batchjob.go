@@ -9,11 +9,12 @@ import (
 )
 
 var batchJob = Kind{
-	Framework: "batch/job",
-	GVK:       batchv1.SchemeGroupVersion.WithKind("Job"),
-	Resource:  "jobs",
-	ManagedBy: Path{"spec", "managedBy"},
-	Suspend:   Path{"spec", "suspend"},
+	Framework:  "batch/job",
+	GVK:        batchv1.SchemeGroupVersion.WithKind("Job"),
+	Resource:   "jobs",
+	ManagedBy:  Path{"spec", "managedBy"},
+	OwnManager: batchv1.JobControllerName,
+	Suspend:    Path{"spec", "suspend"},
 	Drop: []Path{
 		// The manager's own controller deletes the job there; on the worker it
 		// would take the result away before it was seen.

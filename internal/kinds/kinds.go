@@ -23,6 +23,9 @@ type Kind struct {
 	// ManagedBy is the field that keeps the job's own controller away on the
 	// manager; empty for kinds without one.
 	ManagedBy Path
+	// OwnManager is the managedBy value by which the kind's own controller goes;
+	// it says no more than an empty field does. Empty for kinds without one.
+	OwnManager string
 	// Suspend is set on every copy: Kueue on the worker starts it.
 	Suspend Path
 	// Drop lists what the copy on a worker does not take over from the manager's job.

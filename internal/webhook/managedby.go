@@ -44,7 +44,7 @@ func (m *ManagedBy) Handle(ctx context.Context, req admission.Request) admission
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("the %s cannot be read as JSON: %w", m.Kind.Name(), err))
 	}
 	queue := job.GetLabels()[queueLabel]
-	patch, free := fill(job.Object, m.Kind.ManagedBy, builtin[m.Kind.Name()])
+	patch, free := fill(job.Object, m.Kind.ManagedBy, m.Kind.OwnManager)
 	if queue == "" || !free {
 		return admission.Allowed("")
 	}

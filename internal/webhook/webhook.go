@@ -18,12 +18,13 @@ type Server interface {
 }
 
 // Register serves one mutating webhook for each kind of the table that has a
-// managedBy field, at Path of that kind. The reader, normally the manager's
-// cache, must know LocalQueues, ClusterQueues and AdmissionChecks. Every kind may
+// managedBy field, at Path of that kind. The manager's cache must know LocalQueues,
+// ClusterQueues and AdmissionChecks; what it does not have is looked up live. Every kind may
 // be registered only once per server: the server panics on a second time.
 //
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=localqueues;clusterqueues;admissionchecks,verbs=get;list;watch
-func Register(server Server, table *kinds.Table, reader client.Reader) {
+func Register(server Server, table *kinds.Table, cache, live client.Reader) {
+	reader := patient{Reader: cache, live: live}
 	for _, kind := range table.Rows() {
 		if len(kind.ManagedBy) > 0 {
 			server.Register(Path(kind.GVK), &admission.Webhook{Handler: &ManagedBy{Kind: kind, Reader: reader}})

@@ -11,6 +11,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"ferry.dev/ferry/internal/kinds"
@@ -28,10 +30,17 @@ func TestPath(t *testing.T) {
 		To(Equal("/mutate-jobset-x-k8s-io-v1alpha2-jobset"))
 }
 
-// TestRegister goes through HTTP, as the API server does.
+// TestRegister goes through HTTP, as the API server does. Whether the cache or
+// only the API server has the queues makes no difference.
 func TestRegister(t *testing.T) {
+	filled, empty := newReader(t, interceptor.Funcs{}), fake.NewClientBuilder().WithScheme(newReader(t, interceptor.Funcs{}).Scheme()).Build()
+	t.Run("cached", func(t *testing.T) { register(t, filled, empty) })
+	t.Run("live", func(t *testing.T) { register(t, empty, filled) })
+}
+
+func register(t *testing.T, cache, live client.Reader) {
 	s := &server{}
-	webhook.Register(s, kinds.NewTable(kinds.Frameworks()), newReader(t, interceptor.Funcs{}))
+	webhook.Register(s, kinds.NewTable(kinds.Frameworks()), cache, live)
 	for _, kind := range kinds.All() {
 		g := NewWithT(t)
 		request := create(object("dispatched", "")).AdmissionRequest
