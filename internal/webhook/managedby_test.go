@@ -76,6 +76,7 @@ func deep() *kinds.Kind {
 	k := *job()
 	k.GVK.Group, k.GVK.Kind = "example.com", "Deep"
 	k.ManagedBy = kinds.Path{"spec", "run/~Policy", "managedBy"}
+	k.OwnManager = ""
 	return &k
 }
 
