@@ -98,6 +98,7 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 		func() error {
 			return mgr.GetFieldIndexer().IndexField(ctx, &kueue.Workload{}, observe.JobIndex, ownerIndex)
 		},
+		func() error { return startInformers(ctx, mgr, table) },
 		func() error { return dispatch.Setup(mgr, w.dispatch, w.in) },
 		func() error { return check.Setup(mgr) },
 		func() error { return worker.Setup(mgr, workerOptions(o.Config, w)) },

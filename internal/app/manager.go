@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -22,6 +23,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/config"
+	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/observe"
 	"ferry.dev/ferry/internal/plan"
 )
@@ -90,6 +92,25 @@ func ownerIndex(obj client.Object) []string {
 		return nil
 	}
 	return observe.OwnerIndex(wl)
+}
+
+// startInformers opens the caches that controllers and webhooks read, on every
+// replica: a standby that becomes leader, or gets a webhook call, has them filled.
+func startInformers(ctx context.Context, mgr ctrl.Manager, table *kinds.Table) error {
+	objects := []client.Object{
+		&kueue.Workload{}, &kueue.AdmissionCheck{}, &kueue.MultiKueueConfig{}, &kueue.MultiKueueCluster{}, &kueue.LocalQueue{}, &kueue.ClusterQueue{},
+	}
+	for _, gvk := range table.GVKs() {
+		job := &unstructured.Unstructured{}
+		job.SetGroupVersionKind(gvk)
+		objects = append(objects, job)
+	}
+	for _, obj := range objects {
+		if _, err := mgr.GetCache().GetInformer(ctx, obj, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("opening a cache: %w", err)
+		}
+	}
+	return nil
 }
 
 // addProbes serves /healthz, and /readyz once the caches are filled and the webhooks answer.

@@ -70,6 +70,7 @@ func (w *wiring) state(name string, s fleet.Status) {
 	w.clusters.Add(worker.Request(name))
 	if !s.Usable() {
 		w.observer.Memory.Lost(name)
+		w.queues.forget(name)
 	}
 	ctx := context.Background()
 	w.in.Add(w.dispatch.Unfinished(ctx)...)
@@ -77,6 +78,7 @@ func (w *wiring) state(name string, s fleet.Status) {
 		w.lanes.Close(name)
 		return
 	}
+	w.lanes.Open(name)
 	w.lanes.Add(name, w.held(ctx, name)...)
 }
 
@@ -141,9 +143,15 @@ func (q *queues) changed(worker string, key client.ObjectKey, exists bool) bool 
 	if q.known[worker] == nil {
 		q.known[worker] = map[client.ObjectKey]bool{}
 	}
-	was := q.known[worker][key]
+	was, known := q.known[worker][key]
 	q.known[worker][key] = exists
-	return was != exists
+	return !known || was != exists
+}
+
+func (q *queues) forget(worker string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.known, worker)
 }
 
 // resync is the safety net: now and then everything is decided anew.

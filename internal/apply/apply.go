@@ -4,6 +4,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,7 +37,10 @@ func (a *Applier) OnManager(ctx context.Context, ref kinds.Ref, action plan.Acti
 	case plan.Nominate:
 		return a.admission(ctx, ref, act.Workload, func(wl *kueue.Workload) {
 			wl.Status.NominatedClusterNames = act.Workers
-			a.setCheck(wl, act.Check, kueue.CheckStatePending, act.Message, true)
+			adds := slices.ContainsFunc(act.Workers, func(name string) bool {
+				return !slices.Contains(act.Workload.Status.NominatedClusterNames, name)
+			})
+			a.setCheck(wl, act.Check, kueue.CheckStatePending, act.Message, adds)
 		})
 	case plan.Claim:
 		return a.admission(ctx, ref, act.Workload, func(wl *kueue.Workload) {
@@ -72,7 +76,7 @@ func (a *Applier) check(ctx context.Context, ref kinds.Ref, act plan.SetCheck) e
 		if act.Warning {
 			kind = corev1.EventTypeWarning
 		}
-		a.Recorder.Eventf(act.Workload, nil, kind, reason.Event, reason.Event, "%s", act.Message)
+		a.Recorder.Eventf(act.Workload, nil, kind, reason.Event, reason.Event, "%s", reason.Note(act.Message))
 	}
 	if act.State == kueue.CheckStateReady && act.Workload.Status.ClusterName != nil {
 		a.Metrics.admitted(act.Workload, *act.Workload.Status.ClusterName)

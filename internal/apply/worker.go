@@ -38,6 +38,14 @@ func (a *Applier) OnWorker(ctx context.Context, worker string, to client.Client,
 		}
 		a.Memory.Wrote(worker, ref, made, a.Clock.Now())
 		return nil
+	case plan.EditJob:
+		job := act.Want.DeepCopy()
+		if err := to.Patch(ctx, job, client.MergeFrom(act.Copy)); err != nil {
+			return client.IgnoreNotFound(fmt.Errorf("%s on worker %s: %w", act, worker, err))
+		}
+		job.SetManagedFields(nil)
+		a.Memory.Wrote(worker, ref, job, a.Clock.Now())
+		return nil
 	case plan.SetPriority:
 		return a.setPriority(ctx, worker, to, ref, act)
 	case plan.Delete:
@@ -59,6 +67,9 @@ func create[T client.Object](ctx context.Context, to client.Client, obj T) (T, e
 		return obj, err
 	}
 	if err := to.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+		if apierrors.IsNotFound(err) {
+			return obj, ErrStale
+		}
 		return obj, err
 	}
 	if !kinds.Ours(obj) || obj.GetLabels()[kueue.MultiKueueOriginLabel] != origin {
@@ -100,7 +111,7 @@ func (a *Applier) refused(worker string, ref kinds.Ref, action plan.Action, err 
 		return nil
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err), apierrors.IsRequestEntityTooLargeError(err):
 		a.Memory.Block(worker, ref, "refused the copy: "+reason.Brief(err.Error()), a.Clock.Now())
-		a.Recorder.Eventf(clusterReference(worker), nil, corev1.EventTypeWarning, "CopyRefused", "Dispatch", "%s: %s: %v", ref, action, err)
+		a.Recorder.Eventf(clusterReference(worker), nil, corev1.EventTypeWarning, "CopyRefused", "Dispatch", "%s", reason.Note(fmt.Sprintf("%s: %s: %v", ref, action, err)))
 		return nil
 	default:
 		return fmt.Errorf("%s on worker %s: %w", action, worker, err)

@@ -96,6 +96,9 @@ func (f *Flags) Configuration(known []string) (c *Configuration, notes []string,
 			return nil, nil, err
 		}
 	}
+	if len(c.MultiKueue.ExternalFrameworks) > 0 {
+		notes = append(notes, "multiKueue.externalFrameworks is ignored: kinds that are not built in are not dispatched yet")
+	}
 	f.Apply(c)
 	c.SetDefaults()
 	if err := c.Validate(known); err != nil {

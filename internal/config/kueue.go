@@ -14,7 +14,7 @@ import (
 func fromKueue(document []byte, content map[string]any, kueue reflect.Type, known []string) (*Configuration, []string, error) {
 	found := compare(nil, content, kueue)
 	found.unknown = slices.DeleteFunc(found.unknown, func(u unknownField) bool {
-		return strings.HasPrefix(u.path.String(), "multiKueue.clusterProfile.") // refused as a whole by Validate
+		return strings.HasPrefix(u.path.String(), "multiKueue.clusterProfile.") // left out as a whole
 	})
 	if err := found.err(); err != nil {
 		return nil, nil, err
@@ -37,7 +37,16 @@ func fromKueue(document []byte, content map[string]any, kueue reflect.Type, know
 	c.noteNamespace(note)
 	noteOrigin(c.MultiKueue.Origin, note)
 	noteGate(content, note)
+	c.dropClusterProfile(note)
 	return c, notes, nil
+}
+
+// dropClusterProfile: a file handed over from Kueue must not stop Ferry; clusters that need it say so in their condition.
+func (c *Configuration) dropClusterProfile(note func(string, ...any)) {
+	if len(c.MultiKueue.ClusterProfile) > 0 {
+		c.MultiKueue.ClusterProfile = nil
+		note("multiKueue.clusterProfile is ignored: ClusterProfiles are not supported yet; give each MultiKueueCluster a kubeconfig")
+	}
 }
 
 func ignoredFields(content map[string]any) string {

@@ -98,7 +98,7 @@ type MultiKueue struct {
 	DispatcherName string `json:"dispatcherName"`
 	// Only with the incremental dispatcher.
 	IncrementalDispatcherConfig *IncrementalDispatcherConfig `json:"incrementalDispatcherConfig,omitempty"`
-	// Kinds of your own to dispatch besides the built-in ones.
+	// Kinds of your own to dispatch besides the built-in ones. Not dispatched yet: checked, and named in the log.
 	ExternalFrameworks []ExternalFramework `json:"externalFrameworks,omitempty"`
 	// Not supported yet: setting it is an error. Give each MultiKueueCluster a kubeconfig.
 	ClusterProfile map[string]any `json:"clusterProfile,omitempty"`
@@ -134,7 +134,7 @@ type Workers struct {
 	KubeConfigPathPrefix string `json:"kubeConfigPathPrefix"`
 	// Waiting time between two attempts to connect, doubled after each failure.
 	ReconnectBackoff ReconnectBackoff `json:"reconnectBackoff"`
-	// Accept kubeconfigs that Ferry otherwise refuses: no TLS verification, files outside of the kubeconfig, plugins. They run with Ferry's rights.
+	// Accept kubeconfigs without TLS, or without its verification. Plugins and references to files stay refused.
 	AllowInsecureKubeConfigs bool `json:"allowInsecureKubeConfigs"`
 }
 

@@ -20,6 +20,7 @@ var batchJob = Kind{
 		// would take the result away before it was seen.
 		{"spec", "ttlSecondsAfterFinished"},
 	},
+	Flow:    []Path{{"spec", "activeDeadlineSeconds"}, {"spec", "backoffLimit"}},
 	project: dropGenerated,
 	ended:   func(job *unstructured.Unstructured) bool { return jobEnded(jobOf(job).Status) },
 	reflect: reflectJob,

@@ -30,6 +30,8 @@ type Kind struct {
 	Suspend Path
 	// Drop lists what the copy on a worker does not take over from the manager's job.
 	Drop []Path
+	// Flow lists what edits reach the copy while the job runs.
+	Flow []Path
 	// project makes changes to a copy that Drop cannot express; may be nil.
 	project func(job *unstructured.Unstructured)
 	// ended tells from the status that a job is over; nil when it cannot tell.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -122,4 +123,26 @@ func linkPrebuilt(job *unstructured.Unstructured, workload string) {
 	}
 	job.SetLabels(labels)
 	job.SetAnnotations(annotations)
+}
+
+// Flowed returns the copy with the edits that its original got since; nil when there are none.
+func (k *Kind) Flowed(original, current *unstructured.Unstructured) *unstructured.Unstructured {
+	var out *unstructured.Unstructured
+	for _, path := range k.Flow {
+		want, wanted, _ := unstructured.NestedFieldCopy(original.Object, path...)
+		is, has, _ := unstructured.NestedFieldNoCopy(current.Object, path...)
+		if wanted == has && equality.Semantic.DeepEqual(want, is) {
+			continue
+		}
+		if out == nil {
+			out = current.DeepCopy()
+		}
+		if !wanted {
+			unstructured.RemoveNestedField(out.Object, path...)
+			continue
+		}
+		// The parents are there: the API server validated the object.
+		_ = unstructured.SetNestedField(out.Object, want, path...)
+	}
+	return out
 }

@@ -25,8 +25,10 @@ const (
 	remembered = 2 * time.Minute
 	// deletedFor is how long an accepted deletion is believed to be under way.
 	deletedFor = 30 * time.Second
-	// blockedFor is how long a worker that refused a job's copy is not asked again.
-	blockedFor = 30 * time.Second
+	// A worker that refused a job's copy is not asked again for blockedFor, and
+	// twice as long after each further refusal, up to blockedMost.
+	blockedFor  = 30 * time.Second
+	blockedMost = 16 * blockedFor
 )
 
 // Memory is what this process knows and no cache shows yet, or any more: what
@@ -56,6 +58,7 @@ type written struct {
 type block struct {
 	why   string
 	until time.Time
+	lasts time.Duration
 }
 
 // NewMemory returns an empty memory.
@@ -121,7 +124,9 @@ func (m *Memory) Lost(worker string) {
 func (m *Memory) Block(worker string, ref kinds.Ref, why string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.blocks[place{worker, ref}] = block{why, now.Add(blockedFor)}
+	at := place{worker, ref}
+	lasts := min(max(2*m.blocks[at].lasts, blockedFor), blockedMost)
+	m.blocks[at] = block{why, now.Add(lasts), lasts}
 }
 
 // Mirrored notes what the manager kept of a status.
@@ -164,11 +169,11 @@ func (m *Memory) blocked(worker string, ref kinds.Ref, now time.Time) (block, bo
 	defer m.mu.Unlock()
 	at := place{worker, ref}
 	b, found := m.blocks[at]
-	if found && !now.Before(b.until) {
-		delete(m.blocks, at)
+	if !found || !now.Before(b.until) {
+		// What is over is kept for its length: the next one lasts longer.
 		return block{}, false
 	}
-	return b, found
+	return b, true
 }
 
 // host returns the last worker seen to hold the claim.

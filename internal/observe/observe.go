@@ -213,15 +213,23 @@ func clusterName(cluster string) string {
 }
 
 // lostSince is never zero for an unreachable worker, so that every wait ends.
-func (o *Observer) lostSince(ref kinds.Ref, name string, status fleet.Status, inConfig bool, now time.Time) time.Time {
+func (o *Observer) lostSince(s *plan.Snapshot, name string, status fleet.Status, inConfig bool) time.Time {
 	switch {
 	case !status.LostSince.IsZero():
 		return status.LostSince
 	case status.Reach == fleet.Unknown || !inConfig:
-		return o.Memory.missingSince(ref, name, now)
+		return o.missingSince(s, name)
 	default:
-		return now
+		return s.Now
 	}
+}
+
+// missingSince is when the worker was first found missing; for a job that is gone it does not matter.
+func (o *Observer) missingSince(s *plan.Snapshot, name string) time.Time {
+	if s.Job == nil && len(s.Workloads) == 0 {
+		return s.Now
+	}
+	return o.Memory.missingSince(s.Ref, name, s.Now)
 }
 
 // Finished tells whether Kueue has ended the Workload.

@@ -21,7 +21,7 @@ func (o *Observer) worker(ctx context.Context, s *plan.Snapshot, name string, in
 	w := plan.Worker{Name: name, InConfig: inConfig}
 	status := o.Fleet.Status(name)
 	conn, reachable := o.Fleet.Conn(name)
-	w.LostSince = o.lostSince(s.Ref, name, status, inConfig, s.Now)
+	w.LostSince = o.lostSince(s, name, status, inConfig)
 	if !reachable {
 		return w, nil
 	}
@@ -29,7 +29,7 @@ func (o *Observer) worker(ctx context.Context, s *plan.Snapshot, name string, in
 	err := o.readWorker(ctx, conn, s, &w)
 	switch {
 	case w.Blind:
-		w.LostSince = o.Memory.missingSince(s.Ref, name, s.Now)
+		w.LostSince = o.missingSince(s, name)
 	case inConfig:
 		o.Memory.present(s.Ref, name)
 	}

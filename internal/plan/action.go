@@ -69,6 +69,9 @@ type CreateWorkload struct {
 // CreateJob makes the copy of the job on a worker.
 type CreateJob struct{ Copy *unstructured.Unstructured }
 
+// EditJob lets the copy of the job follow an edit that its kind allows while it runs.
+type EditJob struct{ Copy, Want *unstructured.Unstructured }
+
 // SetPriority lets the copy of a Workload follow the manager's priority.
 type SetPriority struct {
 	Copy             *kueue.Workload
@@ -93,6 +96,7 @@ func (MirrorStatus) action()   {}
 func (Finish) action()         {}
 func (CreateWorkload) action() {}
 func (CreateJob) action()      {}
+func (EditJob) action()        {}
 func (SetPriority) action()    {}
 func (Delete) action()         {}
 
@@ -110,6 +114,9 @@ func (a Finish) String() string         { return fmt.Sprintf("finish %s", a.Work
 func (a CreateWorkload) String() string { return fmt.Sprintf("create Workload %s", a.Copy.Name) }
 func (a CreateJob) String() string {
 	return fmt.Sprintf("create %s %s", a.Copy.GetKind(), a.Copy.GetName())
+}
+func (a EditJob) String() string {
+	return fmt.Sprintf("edit %s %s", a.Copy.GetKind(), a.Copy.GetName())
 }
 func (a SetPriority) String() string { return fmt.Sprintf("set priority of %s", a.Copy.Name) }
 func (a Delete) String() string      { return fmt.Sprintf("delete %s %s", a.GVK.Kind, a.Key.Name) }

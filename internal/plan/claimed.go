@@ -31,7 +31,7 @@ func (v *view) serveClaim(p *Plan, w *Worker) bool {
 		p.Because = fmt.Sprintf("Worker %q cannot show the job now: %s", w.Name, w.Why)
 	case w.Job != nil:
 		v.confirm(p, w)
-		v.followPriority(p, w)
+		v.followEdits(p, w)
 	case ready:
 		v.retry(p, reason.CopyGone(w.Name, v.Kind.GVK.Kind), true)
 	case w.Foreign:

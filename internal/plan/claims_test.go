@@ -85,6 +85,7 @@ var claims = []ruleCase{
 	{rule: "Claimed", name: "has nothing to do", when: snap(claimedBy("w1"), started, jobStatus("w1", runs), managerStatus(runs))},
 	{rule: "Claimed", name: "mirrors what the manager could not keep once only", when: snap(claimedBy("w1"), started, jobStatus("w1", novel), managerStatus(runs), kept(novel, runs))},
 	{rule: "Claimed", name: "mirrors it again when the manager lost more", when: snap(claimedBy("w1"), started, jobStatus("w1", novel), kept(novel, runs)), does: mirrors},
+	{rule: "Claimed", name: "edits follow", when: snap(claimedBy("w1"), started, jobStatus("w1", runs), managerStatus(runs), func(s *plan.Snapshot) { s.Job.Object["spec"].(map[string]any)["backoffLimit"] = int64(2) }), does: "w1: edit Job train"},
 	{rule: "Claimed", name: "priority follows", when: snap(claimedBy("w1"), priority(9)), does: "w1: set priority of wl"},
 	{rule: "Claimed", name: "copy vanished", when: snap(claimedBy("w1"), on("w1", noCopies)), does: retry, because: "the Workload is gone"},
 	{rule: "Claimed", name: "job vanished", when: snap(claimedBy("w1"), on("w1", noJobThere)), does: retry, because: "the Job is gone"},

@@ -8,7 +8,7 @@ var finished = Rule{
 	Name: "Finished",
 	Doc:  "The Workload on the manager is finished, so the result is there: every worker removes its copy.",
 	decide: func(v *view, p *Plan) bool {
-		if !v.all(func(wl *kueue.Workload) bool { return isTrue(wl, kueue.WorkloadFinished) }) {
+		if len(v.Workloads) == 0 || !v.all(func(wl *kueue.Workload) bool { return isTrue(wl, kueue.WorkloadFinished) }) {
 			return false
 		}
 		p.Because = "The job is finished"

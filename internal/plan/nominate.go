@@ -23,6 +23,9 @@ var nominate = Rule{
 		for i := range v.Workers {
 			v.offer(p, &v.Workers[i])
 			p.again(v.Workers[i].AskAgain.Sub(v.Now))
+			for _, c := range v.Workers[i].Workloads {
+				p.again(v.restLeft(c))
+			}
 		}
 		if len(out.Nominate) == 0 && len(in.Nominated) == 0 && v.connecting(p) {
 			p.Because = "The workers are being connected to"
@@ -168,6 +171,8 @@ func (v *view) progress(w *Worker) string {
 	for _, c := range w.Workloads {
 		reserved := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadQuotaReserved)
 		switch {
+		case isTrue(c, kueue.WorkloadEvicted):
+			return " (evicted there, will be asked again)"
 		case reserved == nil:
 		case reserved.Status == "True":
 			return " (quota reserved, waits for its admission checks)"

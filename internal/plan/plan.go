@@ -116,7 +116,7 @@ type Rule struct {
 func Rules() []Rule { return rules }
 
 var rules = []Rule{
-	gone, unknownCheck, notOurs, noSuchKind, finished, finishedOnWorker, over, notManaged, noQuota, evictedOnManager, decided,
+	gone, unknownCheck, finished, finishedOnWorker, notOurs, noSuchKind, over, notManaged, noQuota, evictedOnManager, decided,
 	readyWithoutClaim, outOfSync, evictedOnWorker, specDrift, workerLost, claimed,
 	waitForChecks, waitForCleanup, admittedSomewhere, nominate,
 }

@@ -15,12 +15,12 @@ import (
 // TestOrder pins the order of the table, and says why where it matters.
 func TestOrder(t *testing.T) {
 	want := []string{
-		"Gone",         // first: a job that is deleted leaves nothing behind, whatever its Workload says
-		"UnknownCheck", // before NotOurs: a check that cannot be attributed is no reason to remove a running copy
-		"NotOurs",      // before NoSuchKind: kinds that nobody sends to us are not rejected
+		"Gone",             // first: a job that is deleted leaves nothing behind, whatever its Workload says
+		"UnknownCheck",     // before NotOurs: a check that cannot be attributed is no reason to remove a running copy
+		"Finished",         // before FinishedOnWorker, and before NotManaged and NoQuota: a result stands, and is never turned into a rejection
+		"FinishedOnWorker", // before all that takes a copy away: a result is never lost, also when the queue lost its check
+		"NotOurs",          // before NoSuchKind: kinds that nobody sends to us are not rejected
 		"NoSuchKind",
-		"Finished",         // before NotManaged and NoQuota: a result stands, and is never turned into a rejection
-		"FinishedOnWorker", // before all that takes a copy away: a result is never lost
 		"Over",             // before all that starts: a job that is over never runs again
 		"NotManaged",       // before all that creates
 		"NoQuota",          // before EvictedOnManager: both stop the copy, this one also when the eviction was missed
@@ -96,8 +96,9 @@ type ruleCase struct {
 	then          string
 }
 
-func noJob(s *plan.Snapshot)  { s.Job = nil }
-func noKind(s *plan.Snapshot) { s.Kind, s.OwnerKind = nil, "example.com/v1, Kind=Foo" }
+func noJob(s *plan.Snapshot)   { s.Job = nil }
+func noCheck(s *plan.Snapshot) { s.Check = "" }
+func noKind(s *plan.Snapshot)  { s.Kind, s.OwnerKind = nil, "example.com/v1, Kind=Foo" }
 
 func deleted(job *unstructured.Unstructured) { t := now0; job.SetDeletionTimestamp(&t) }
 
@@ -122,7 +123,10 @@ var endings = []ruleCase{
 	{rule: "Gone", name: "beyond reach", when: snap(noJob, lost("w1", time.Hour))},
 	{rule: "UnknownCheck", name: "keeps copies", when: snap(claimedBy("w1"), func(s *plan.Snapshot) { s.Check, s.CheckUnknown = "", true }),
 		unless: snap(claimedBy("w1"), func(s *plan.Snapshot) { s.CheckUnknown = true }), then: "Claimed"},
-	{rule: "NotOurs", name: "removes", when: snap(claimedBy("w1"), func(s *plan.Snapshot) { s.Check = "" }), does: "w1: " + deleteBoth, unless: snap(), then: "Nominate"},
+	{rule: "NotOurs", name: "removes", when: snap(offered("w1"), placed("w1"), noCheck), does: "w1: " + deleteBoth, unless: snap(), then: "Nominate"},
+	{rule: "NotOurs", name: "leaves a running job where it is", when: snap(claimedBy("w1"), offered("w2"), started, jobStatus("w1", runs), noCheck), does: "manager: mirror status of Job train | w2: delete Workload wl"},
+	{rule: "NotOurs", name: "but not one that is evicted", when: snap(claimedBy("w1"), managerCondition(kueue.WorkloadEvicted), noCheck), does: "w1: " + deleteBoth},
+	{rule: "NotOurs", name: "nor one without quota", when: snap(claimedBy("w1"), noReservation(), noCheck), does: "w1: " + deleteBoth},
 	{rule: "NoSuchKind", name: "rejects", when: snap(noKind), does: "manager: set check of wl to Rejected", because: `"example.com/v1, Kind=Foo"`, unless: snap(), then: "Nominate"},
 	{rule: "NoSuchKind", name: "no owner", when: snap(noKind, func(s *plan.Snapshot) { s.OwnerKind = "" }), does: "manager: set check of wl to Rejected", because: "No multikueue adapter found"},
 	{rule: "NoSuchKind", name: "switched off", when: snap(offered("w1"), noKind), does: "manager: set check of wl to Rejected | w1: delete Workload wl"},

@@ -251,3 +251,11 @@ func actions(list []plan.Action) string {
 func kept(asked, kept map[string]any) with {
 	return func(s *plan.Snapshot) { s.Pruned = &plan.Pruned{Asked: asked, Kept: kept} }
 }
+
+func evictedJustNow(c *kueue.Workload) {
+	setCondition(c, kueue.WorkloadEvicted, true, "AdmissionCheck", time.Second)
+}
+
+func evictedLongAgo(c *kueue.Workload) {
+	setCondition(c, kueue.WorkloadEvicted, true, "AdmissionCheck", time.Minute)
+}

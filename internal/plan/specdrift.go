@@ -29,6 +29,15 @@ func drifted(c, wl *kueue.Workload) bool {
 	return c.Annotations[kinds.SpecHashAnnotation] != kinds.SpecHash(wl)
 }
 
+// followEdits lets what runs on the worker follow what may change meanwhile.
+func (v *view) followEdits(p *Plan, w *Worker) {
+	v.followPriority(p, w)
+	ended, known := v.Kind.Ended(w.Job)
+	if want := v.Kind.Flowed(v.Job, w.Job); want != nil && !(ended && known) && w.Job.GetDeletionTimestamp().IsZero() {
+		p.worker(w.Name, EditJob{Copy: w.Job, Want: want})
+	}
+}
+
 // followPriority lets copies that stay take over a changed priority.
 func (v *view) followPriority(p *Plan, w *Worker) {
 	for _, c := range w.Workloads {

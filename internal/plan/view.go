@@ -73,7 +73,7 @@ func (v *view) marks(w *Worker, wl *kueue.Workload) kinds.Marks {
 func (v *view) setStaleApart(w *Worker) {
 	var current []*kueue.Workload
 	for _, c := range w.Workloads {
-		if wl := v.original(c.Name); wl != nil && isCopyOf(c, wl.UID, Reservation(wl)) && (w.Name == v.claim() || isOpen(c, wl)) {
+		if wl := v.original(c.Name); wl != nil && isCopyOf(c, wl.UID, Reservation(wl)) && (w.Name == v.claim() || v.isOpen(c, wl)) {
 			current = append(current, c)
 			continue
 		}
@@ -102,9 +102,22 @@ func (v *view) setApart(w *Worker, obj metav1.Object, gvk schema.GroupVersionKin
 
 // isOpen tells whether an offer can still win. One that Kueue ended, or evicted
 // (without its job it never goes back to the queue), or that is not what the
-// manager wants any more, has to be made anew.
-func isOpen(c, wl *kueue.Workload) bool {
-	return !isTrue(c, kueue.WorkloadFinished) && !isTrue(c, kueue.WorkloadEvicted) && !drifted(c, wl)
+// manager wants any more, has to be made anew; an evicted one after a while, as
+// what evicted it is likely to do so again.
+func (v *view) isOpen(c, wl *kueue.Workload) bool {
+	return !isTrue(c, kueue.WorkloadFinished) && (!isTrue(c, kueue.WorkloadEvicted) || v.restLeft(c) > 0) && !drifted(c, wl)
+}
+
+// rest is how long an offer that was evicted on its worker is left alone.
+const rest = 30 * time.Second
+
+// restLeft is how much of its rest an evicted offer has left.
+func (v *view) restLeft(c *kueue.Workload) time.Duration {
+	e := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadEvicted)
+	if e == nil || e.Status != metav1.ConditionTrue {
+		return 0
+	}
+	return min(e.LastTransitionTime.Add(rest).Sub(v.Now), rest)
 }
 
 func (v *view) jobIsCurrent(job *unstructured.Unstructured) bool {

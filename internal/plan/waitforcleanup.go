@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -16,7 +17,7 @@ var waitForCleanup = Rule{
 	Name: "WaitForCleanup",
 	Doc:  "The job of an earlier reservation may still run on a reachable worker: nobody is asked until it is gone, lest the job runs twice. The same holds, for a short while, for a worker that Ferry has not seen since it started, if the job ran somewhere before.",
 	decide: func(v *view, p *Plan) bool {
-		if len(v.nominees()) > 0 {
+		if slices.ContainsFunc(v.Workers, func(w Worker) bool { return len(w.Workloads) > 0 }) {
 			// A worker that came back with an old copy does not hold up a race that is on.
 			return false
 		}

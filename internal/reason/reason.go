@@ -18,6 +18,9 @@ func Fit(message string) string { return cut(message, longest) }
 // Brief cuts what somebody else wrote, such as an API server's error, to a length fit for a sentence.
 func Brief(text string) string { return cut(text, 300) }
 
+// Note cuts a message to what the API allows for an event.
+func Note(message string) string { return cut(message, 1000) }
+
 func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s

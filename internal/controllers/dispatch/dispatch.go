@@ -61,7 +61,7 @@ func (r *Reconciler) pass(ctx context.Context, ref kinds.Ref) (wrote bool, again
 		return false, 0, err
 	}
 	p := plan.Decide(s)
-	log.FromContext(ctx).V(3).Info("Decided", "job", ref.String(), "rule", p.Rule, "because", p.Because, "manager", len(p.Manager), "workers", len(p.Workers))
+	log.FromContext(ctx).V(2).Info("Decided", "job", ref.String(), "rule", p.Rule, "because", p.Because, "manager", len(p.Manager), "workers", len(p.Workers))
 	if r.Decided != nil {
 		r.Decided(p)
 	}

@@ -57,9 +57,18 @@ func (l *Lanes) Start(ctx context.Context) error {
 	return nil
 }
 
-// Add queues jobs in a worker's lane, opening it if need be.
+// Open makes a lane for a worker that has none.
+func (l *Lanes) Open(worker string) { l.lane(worker) }
+
+// Add queues jobs in a worker's lane. A worker without one is not connected;
+// once it is, everything that concerns it is decided anew.
 func (l *Lanes) Add(worker string, refs ...kinds.Ref) {
-	l.lane(worker).in.Add(refs...)
+	l.mu.Lock()
+	r := l.lanes[worker]
+	l.mu.Unlock()
+	if r != nil {
+		r.in.Add(refs...)
+	}
 }
 
 // Close ends the lane of a worker that was removed.
