@@ -110,16 +110,17 @@ func TestLoadRefusesOfKueues(t *testing.T) {
 	}
 }
 
-func TestKueuesClusterProfileIsRefusedByName(t *testing.T) {
+func TestKueuesClusterProfileIsLeftOutWithANote(t *testing.T) {
 	g := NewWithT(t)
-	c, _, err := Load([]byte(kueueHeader+`
+	c, notes, err := Load([]byte(kueueHeader+`
 multiKueue:
   clusterProfile:
     accessProviders: [{name: p, execConfig: {command: c, apiVersion: v, interactiveMode: Never}}]
 `), known)
 	g.Expect(err).NotTo(HaveOccurred())
 	c.SetDefaults()
-	g.Expect(c.Validate(known)).To(MatchError(ContainSubstring("multiKueue.clusterProfile: Forbidden: ClusterProfiles are not supported yet")))
+	g.Expect(c.Validate(known)).To(Succeed())
+	g.Expect(notes).To(ContainElement(ContainSubstring("multiKueue.clusterProfile is ignored")))
 }
 
 // The file that Kueue's own installation ships is what most users have.
