@@ -4,6 +4,9 @@ TOOLS := hack/tools
 BIN   := bin
 GO    ?= go
 
+# Everything is pure Go. Without this the tests compile all dependencies a second time where a C compiler is found.
+export CGO_ENABLED := 0
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
