@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +26,7 @@ func (l *fakeLink) close()                            { close(l.closed) }
 
 // stage is a scripted network, in the fake time of synctest.
 type stage struct {
+	mu       sync.Mutex // guards log
 	fleet    *Fleet
 	start    time.Time
 	log      []string // of states and attempts, with the seconds since the start
@@ -34,6 +37,8 @@ type stage struct {
 }
 
 func (s *stage) note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.log = append(s.log, fmt.Sprintf("%v ", time.Since(s.start))+fmt.Sprintf(format, args...))
 }
 
@@ -66,9 +71,18 @@ func settle(d time.Duration) {
 	synctest.Wait()
 }
 
+// take returns what was noted. An attempt and the telling of it come from two
+// goroutines at one instant, in any order: the telling is put first.
 func (s *stage) take() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	log := s.log
 	s.log = nil
+	for i := 1; i < len(log); i++ {
+		if when, is := strings.CutSuffix(log[i], "Connecting"); is && log[i-1] == when+"attempt" {
+			log[i-1], log[i] = log[i], log[i-1]
+		}
+	}
 	return log
 }
 
