@@ -128,20 +128,13 @@ func (c *Cluster) token(ctx context.Context, d dispatcher) (string, error) {
 	return request.Status.Token, nil
 }
 
-//go:embed workerrole.yaml
-var workerRole []byte
-
 //go:embed multikueuerole.yaml
 var multiKueueRole []byte
 
-// workerRole is what the dispatcher may do on a worker: Ferry's own manifests, if there are any.
+// workerRole is what the dispatcher may do on a worker: for Ferry, what its operators apply there.
 func (p *Playground) workerRole() ([]*unstructured.Unstructured, error) {
 	if p.options.StockMultiKueue {
 		return manifest.Parse(multiKueueRole)
 	}
-	role, err := manifest.Dir(filepath.Join(p.builder.Root, "config", "worker"))
-	if err != nil || len(role) > 0 {
-		return role, err
-	}
-	return manifest.Parse(workerRole)
+	return manifest.Dir(filepath.Join(p.builder.Root, "config", "worker"))
 }

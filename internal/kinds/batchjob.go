@@ -11,7 +11,6 @@ import (
 var batchJob = Kind{
 	Framework:  "batch/job",
 	GVK:        batchv1.SchemeGroupVersion.WithKind("Job"),
-	Resource:   "jobs",
 	ManagedBy:  Path{"spec", "managedBy"},
 	OwnManager: batchv1.JobControllerName,
 	Suspend:    Path{"spec", "suspend"},

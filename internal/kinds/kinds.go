@@ -18,8 +18,6 @@ type Kind struct {
 	// Framework is the name of the kind in Kueue's integrations.frameworks.
 	Framework string
 	GVK       schema.GroupVersionKind
-	// Resource is the plural under which API servers serve the kind.
-	Resource string
 	// ManagedBy is the field that keeps the job's own controller away on the
 	// manager; empty for kinds without one.
 	ManagedBy Path
