@@ -182,6 +182,7 @@ func onProbeOK(r rules, s state, e event, _ time.Time) (state, []effect) {
 		return s, nil
 	}
 	if s.deep && !e.deep {
+		s.probing = true
 		return s, []effect{{kind: effectProbe, deep: true}} // trouble came in between: this answer does not settle it
 	}
 	recovered := s.phase == phaseSuspect

@@ -79,6 +79,9 @@ var lives = map[string]struct {
 	"trouble during a probe: its answer does not count": {
 		[]event{set("a"), on(eventSynced), on(eventWake), on(eventTrouble), on(eventProbeOK)}, Connected, never,
 		[]effectKind{effectProbe}},
+	"trouble while suspect: an answer without a list does not settle it, and the list is asked for": {
+		[]event{set("a"), on(eventSynced), on(eventProbeFailed), on(eventTrouble), on(eventProbeOK), on(eventWake)}, Suspect, never,
+		nil},
 	"trouble settled": {
 		[]event{set("a"), on(eventSynced), on(eventTrouble), {kind: eventProbeOK, deep: true}}, Connected, never,
 		[]effectKind{effectWake}},
