@@ -30,6 +30,9 @@ func Register(server Server, table *kinds.Table, cache, live client.Reader) {
 			server.Register(Path(kind.GVK), &admission.Webhook{Handler: &ManagedBy{Kind: kind, Reader: reader}})
 		}
 	}
+	for _, gvk := range table.Unnamed() {
+		server.Register(Path(gvk), &admission.Webhook{Handler: &PodGate{Reader: reader}})
+	}
 }
 
 // Path is where the webhook of a kind is served, as in "/mutate-batch-v1-job".

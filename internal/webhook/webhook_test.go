@@ -52,6 +52,9 @@ func register(t *testing.T, cache, live client.Reader) {
 		post.Header.Set("Content-Type", "application/json")
 		answer := httptest.NewRecorder()
 		s.ServeHTTP(answer, post)
+		if kind.GVK.Kind == "Pod" {
+			continue // see podgate_test.go
+		}
 		if len(kind.ManagedBy) == 0 {
 			g.Expect(answer.Code).To(Equal(http.StatusNotFound), kind.Name())
 			continue
