@@ -18,6 +18,8 @@ type Kind struct {
 	// Framework is the name of the kind in Kueue's integrations.frameworks.
 	Framework string
 	GVK       schema.GroupVersionKind
+	// Plural is the kind's resource name in the API's paths and in RBAC rules.
+	Plural string
 	// ManagedBy is the field that keeps the job's own controller away on the
 	// manager; empty for kinds without one.
 	ManagedBy Path
@@ -34,8 +36,27 @@ type Kind struct {
 	project func(job *unstructured.Unstructured)
 	// ended tells from the status that a job is over; nil when it cannot tell.
 	ended func(job *unstructured.Unstructured) bool
-	// reflect computes the manager's status; see Kind.Reflect.
+	// Stopped is what the status of a job says once its copy is gone, in the
+	// words of the kind's own controller, and nothing besides. Kueue on the manager
+	// takes the job for inactive by it. Nil: a condition Suspended.
+	Stopped map[string]any
+	// reflect computes the manager's status; nil for the whole status as it is.
+	// See Kind.Reflect.
 	reflect func(manager, worker *unstructured.Unstructured, now time.Time) map[string]any
+	// Doc is for docs/kinds.md only.
+	Doc Doc
+}
+
+// Doc is what docs/kinds.md says about a kind beyond its other columns.
+type Doc struct {
+	// Drop says why the fields in Drop, and what project removes, stay behind.
+	Drop string
+	// Status says how the status comes back; empty for the whole status.
+	Status string
+	// Flow says what happens on other edits; may be empty.
+	Flow string
+	// Needs says what a worker must have installed.
+	Needs string
 }
 
 // Name is how Ferry writes the kind: Kind.group, as in "Job.batch".
@@ -58,6 +79,9 @@ func (k *Kind) Managed(job *unstructured.Unstructured) (bool, string) {
 // on the worker; worker is nil when no copy exists (any more). The result is
 // always one that the API server accepts as the next status of manager.
 func (k *Kind) Reflect(manager, worker *unstructured.Unstructured, now time.Time) map[string]any {
+	if k.reflect == nil {
+		return k.wholeStatus(manager, worker, now)
+	}
 	return k.reflect(manager, worker, now)
 }
 
@@ -76,7 +100,9 @@ type Table struct {
 }
 
 // All returns every kind that Ferry knows.
-func All() []Kind { return []Kind{batchJob} }
+func All() []Kind {
+	return slices.Concat([]Kind{batchJob, jobSet}, kubeflowJobs(), []Kind{mpiJob, trainJob, rayJob, rayCluster, rayService, appWrapper})
+}
 
 // Frameworks names every kind that Ferry knows as Kueue's integrations.frameworks does.
 func Frameworks() []string {
