@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"ferry.dev/ferry/internal/config"
+	"ferry.dev/ferry/internal/kinds"
 )
 
 const kustomization = "kustomization.yaml"
@@ -97,7 +98,7 @@ func TestTheConfigMapHoldsAValidConfiguration(t *testing.T) {
 	flags, set := &config.Flags{}, pflag.NewFlagSet("ferry", pflag.ContinueOnError)
 	flags.AddTo(set)
 	g.Expect(set.Parse(append(slices.Clone(container.Args), "--config="+file))).To(Succeed())
-	c, notes, err := flags.Configuration([]string{config.DefaultFramework})
+	c, notes, err := flags.Configuration(kinds.Frameworks())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(notes).To(BeEmpty())
 

@@ -82,7 +82,7 @@ func (o *Observer) readJob(ctx context.Context, conn fleet.Conn, s *plan.Snapsho
 	if err != nil {
 		return err
 	}
-	if job != nil && kinds.Ours(job) {
+	if job != nil && kinds.IsCopyOf(job, s.Ref) {
 		w.Job = job
 		return nil
 	}
