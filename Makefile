@@ -48,7 +48,7 @@ tools:
 
 .PHONY: golden
 golden: ## Rewrite golden files and generated docs; look at the diff before committing it
-	$(GO) test ./internal/kinds ./internal/plan -run 'TestGolden|TestDocs' -update
+	$(GO) test ./internal/kinds ./internal/plan ./internal/install -run 'TestGolden|TestDocs' -update
 
 .PHONY: bench
 bench: ## Measure Ferry, and stock MultiKueue, on the playground

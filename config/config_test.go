@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"ferry.dev/ferry/internal/config"
+	"ferry.dev/ferry/internal/kinds"
 )
 
 const kustomization = "kustomization.yaml"
@@ -97,7 +98,7 @@ func TestTheConfigMapHoldsAValidConfiguration(t *testing.T) {
 	flags, set := &config.Flags{}, pflag.NewFlagSet("ferry", pflag.ContinueOnError)
 	flags.AddTo(set)
 	g.Expect(set.Parse(append(slices.Clone(container.Args), "--config="+file))).To(Succeed())
-	c, notes, err := flags.Configuration([]string{config.DefaultFramework})
+	c, notes, err := flags.Configuration(kinds.Frameworks())
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(notes).To(BeEmpty())
 
@@ -132,15 +133,20 @@ func TestTheDeploymentIsRestricted(t *testing.T) {
 
 func TestTheWebhookReachesFerry(t *testing.T) {
 	g := NewWithT(t)
-	hooks := only[*admissionv1.MutatingWebhookConfiguration](t)
-	g.Expect(hooks.Name).To(Equal("ferry-mutating-webhook-configuration"))
+	var hooks []admissionv1.MutatingWebhook
+	var names []string
+	for _, c := range every[*admissionv1.MutatingWebhookConfiguration](t) {
+		names, hooks = append(names, c.Name), append(hooks, c.Webhooks...)
+	}
+	// The second sorts after whatever Kueue's is called.
+	g.Expect(names).To(Equal([]string{"ferry-mutating-webhook-configuration", "zz-ferry-pod-gate"}))
 	service := only[*corev1.Service](t)
 	deployment := only[*appsv1.Deployment](t)
 	for key, value := range service.Spec.Selector {
 		g.Expect(deployment.Spec.Template.Labels).To(HaveKeyWithValue(key, value))
 	}
 	g.Expect(service.Spec.Ports).To(ConsistOf(And(HaveField("Port", BeEquivalentTo(443)), HaveField("TargetPort.StrVal", "webhook"))))
-	for _, hook := range hooks.Webhooks {
+	for _, hook := range hooks {
 		g.Expect(hook.ClientConfig.Service.Name).To(Equal(service.Name))
 		g.Expect(hook.ClientConfig.Service.Namespace).To(Equal(service.Namespace))
 		g.Expect(hook.ReinvocationPolicy).To(HaveValue(Equal(admissionv1.IfNeededReinvocationPolicy)))

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"ferry.dev/ferry/playground/operator"
 	"ferry.dev/ferry/playground/pki"
 	"ferry.dev/ferry/playground/process"
 )
@@ -29,6 +30,8 @@ type Cluster struct {
 	apiserver  *process.Process
 	restConfig *rest.Config
 	client     client.Client
+
+	operators map[string]operator.Place // guarded by Playground.operating
 }
 
 // ports are all the loopback ports of a cluster.
@@ -37,7 +40,7 @@ type ports struct {
 }
 
 func newCluster(p *Playground, name string) *Cluster {
-	return &Cluster{Name: name, p: p, dir: filepath.Join(p.Dir(), name)}
+	return &Cluster{Name: name, p: p, dir: filepath.Join(p.Dir(), name), operators: map[string]operator.Place{}}
 }
 
 // IsManager tells the manager from the workers.

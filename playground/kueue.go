@@ -28,7 +28,11 @@ func (c *Cluster) startKueue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	more, err := readCRDs(c.p.options.CRDs)
+	paths, err := c.p.firstCRDs(ctx)
+	if err != nil {
+		return err
+	}
+	more, err := readCRDs(paths)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"ferry.dev/ferry/playground/operator"
 )
 
 // Defaults of Options.
@@ -23,9 +25,14 @@ type Options struct {
 	Name string
 	// Workers is how many worker clusters there are, called w1, w2, …. Default 2.
 	Workers int
-	// Frameworks are the integrations that Kueue has on, in every cluster. Default batch/job.
-	// The CRDs of a framework that is not part of Kubernetes have to be listed in CRDs.
+	// Frameworks are the integrations that Kueue has on, in every cluster; "all" stands for all that Operators may name
+	// and those of Kubernetes. Default batch/job. Those of Operators and CRDsOf are on as well.
 	Frameworks []string
+	// Operators are the job operators that run on every worker, by name; "all" stands for all. See package operator.
+	// StartOperator starts more of them later.
+	Operators []string
+	// CRDsOf are operators whose CRDs every cluster gets before Kueue starts. StartOperator then need not restart Kueue.
+	CRDsOf []string
 	// CRDs are files, or folders of files, of CustomResourceDefinitions that every cluster gets before Kueue starts.
 	CRDs []string
 	// Ferry builds and runs ./cmd/ferry on the manager.
@@ -70,6 +77,11 @@ func (o Options) withDefaults() (Options, error) {
 	if len(o.Frameworks) == 0 {
 		o.Frameworks = []string{"batch/job"}
 	}
+	rows, err := operator.Resolve(slices.Concat(o.Operators, o.CRDsOf)...)
+	if err != nil {
+		return o, err
+	}
+	o.Frameworks = operator.Frameworks(o.Frameworks, rows)
 	if o.FerryConfig == "" {
 		o.FerryConfig = DefaultFerryConfig
 	}

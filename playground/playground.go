@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"ferry.dev/ferry/playground/build"
+	"ferry.dev/ferry/playground/operator"
 	"ferry.dev/ferry/playground/process"
 	"ferry.dev/ferry/playground/proxy"
+	"ferry.dev/ferry/playground/ray"
 	"ferry.dev/ferry/playground/reserve"
 )
 
@@ -37,9 +39,12 @@ type Playground struct {
 	workers []*Cluster
 	ferry   FerryAddresses
 
+	operating sync.Mutex // one change of operators at a time
+
 	mu        sync.Mutex // guards what follows
 	processes []*process.Process
 	links     map[string]*proxy.Proxy
+	rays      []*ray.Server
 	stopped   bool
 }
 
@@ -116,6 +121,13 @@ func (p *Playground) start(ctx context.Context) error {
 	if p.kueueDir, err = p.builder.KueueDir(ctx); err != nil {
 		return err
 	}
+	operators, err := operator.Resolve(p.options.Operators...)
+	if err != nil {
+		return err
+	}
+	if err := p.buildOperators(ctx, operators); err != nil {
+		return err
+	}
 	p.began = time.Now()
 	p.manager = newCluster(p, managerName)
 	for i := range p.options.Workers {
@@ -124,6 +136,9 @@ func (p *Playground) start(ctx context.Context) error {
 	p.say("starting the clusters")
 	err = each(ctx, p.Clusters(), func(ctx context.Context, c *Cluster) error { return c.start(ctx) })
 	if err != nil {
+		return err
+	}
+	if err := p.startOperators(ctx, operators); err != nil {
 		return err
 	}
 	if err := p.connectWorkers(ctx); err != nil {
@@ -156,6 +171,9 @@ func (p *Playground) Stop() error {
 	processes := p.processes
 	for _, link := range p.links {
 		link.Close()
+	}
+	for _, heads := range p.rays {
+		heads.Close()
 	}
 	p.mu.Unlock()
 	if stopped {

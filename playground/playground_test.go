@@ -28,6 +28,8 @@ func TestOptions(t *testing.T) {
 		"a path":                 {o: Options{Name: "../demo"}, want: "no name"},
 		"a folder of ours":       {o: Options{Name: "bin"}, want: "no name"},
 		"negative workers":       {o: Options{Workers: -1}, want: "negative"},
+		"an unknown operator":    {o: Options{Operators: []string{"spark"}}, want: "there are jobset"},
+		"an unknown one's CRDs":  {o: Options{CRDsOf: []string{"spark"}}, want: "there are jobset"},
 		"two dispatchers":        {o: Options{Ferry: true, StockMultiKueue: true}, want: "not both"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,6 +42,13 @@ func TestOptions(t *testing.T) {
 			g.Expect(err).To(MatchError(ContainSubstring(c.want)))
 		})
 	}
+}
+
+func TestOperatorsTurnTheirFrameworksOn(t *testing.T) {
+	g := NewWithT(t)
+	o, err := Options{Operators: []string{"jobset"}, CRDsOf: []string{"mpi-operator"}}.withDefaults()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(o.Frameworks).To(Equal([]string{"batch/job", "jobset.x-k8s.io/jobset", "kubeflow.org/mpijob"}))
 }
 
 func TestStagesAreYAML(t *testing.T) {

@@ -12,14 +12,14 @@ import (
 const (
 	DefaultNamespace            = "ferry-system"
 	DefaultLease                = "ferry.ferry.dev"
-	DefaultFramework            = "batch/job"
 	DefaultKubeConfigPathPrefix = "/etc/multikueue/kubeconfigs"
 
 	DispatcherAllAtOnce   = kueueconfig.MultiKueueDispatcherModeAllAtOnce
 	DispatcherIncremental = kueueconfig.MultiKueueDispatcherModeIncremental
 )
 
-// SetDefaults fills in whatever is not set. MultiKueue.Origin stays empty: the app derives it from the manager's UID.
+// SetDefaults fills in whatever is not set, but for two: the app derives MultiKueue.Origin from the manager's UID, and
+// without Integrations.Frameworks all kinds are on, which Flags.Configuration knows.
 // Apply flags before, as some defaults follow from other fields.
 func (c *Configuration) SetDefaults() {
 	c.APIVersion, c.Kind = APIVersion, Kind
@@ -36,9 +36,6 @@ func (c *Configuration) SetDefaults() {
 	c.LeaderElection.ResourceNamespace = cmp.Or(c.LeaderElection.ResourceNamespace, c.Namespace)
 
 	c.ClientConnection.setDefaults(kueueconfig.DefaultClientConnectionQPS, kueueconfig.DefaultClientConnectionBurst)
-	if len(c.Integrations.Frameworks) == 0 {
-		c.Integrations.Frameworks = []string{DefaultFramework}
-	}
 	c.MultiKueue.setDefaults()
 	c.Workers.setDefaults()
 }

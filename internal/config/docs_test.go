@@ -23,6 +23,7 @@ const document = "../../docs/configuration.md"
 
 // Defaults that the value alone would not tell.
 var derived = map[string]string{
+	"integrations.frameworks":          "all of kinds.md",
 	"leaderElection.resourceNamespace": "the value of `namespace`",
 	"multiKueue.origin":                "derived from the UID of the manager's namespace `kube-system`",
 }
@@ -177,6 +178,7 @@ func defaultsBlock(t *testing.T) string {
 	t.Helper()
 	c := &Configuration{}
 	c.SetDefaults()
+	c.Integrations.Frameworks = []string{} // all: too many to repeat here
 	data, err := yaml.Marshal(c)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return "```yaml\n" + string(data) + "```\n"

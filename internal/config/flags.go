@@ -101,6 +101,9 @@ func (f *Flags) Configuration(known []string) (c *Configuration, notes []string,
 	}
 	f.Apply(c)
 	c.SetDefaults()
+	if len(c.Integrations.Frameworks) == 0 {
+		c.Integrations.Frameworks = slices.Clone(known)
+	}
 	if err := c.Validate(known); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", f.source(), err)
 	}

@@ -54,6 +54,7 @@ func TestWithoutAFileTheDefaultsHold(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	want := &Configuration{}
 	want.SetDefaults()
+	want.Integrations.Frameworks = known
 	g.Expect(c).To(Equal(want))
 }
 

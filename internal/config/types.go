@@ -82,7 +82,7 @@ type ClientConnection struct {
 
 // Integrations says which job kinds are on.
 type Integrations struct {
-	// Names as in Kueue's configuration, such as `batch/job`. A name that this version of Ferry does not know is refused, with the list of those it knows.
+	// Names as in Kueue's configuration, such as `batch/job`; [kinds.md](kinds.md) has all. A kind that a cluster does not serve does no harm. A name that this version of Ferry does not know is refused, with the list of those it knows.
 	Frameworks []string `json:"frameworks"`
 }
 

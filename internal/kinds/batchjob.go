@@ -11,6 +11,7 @@ import (
 var batchJob = Kind{
 	Framework:  "batch/job",
 	GVK:        batchv1.SchemeGroupVersion.WithKind("Job"),
+	Plural:     "jobs",
 	ManagedBy:  Path{"spec", "managedBy"},
 	OwnManager: batchv1.JobControllerName,
 	Suspend:    Path{"spec", "suspend"},
@@ -23,6 +24,13 @@ var batchJob = Kind{
 	project: dropGenerated,
 	ended:   func(job *unstructured.Unstructured) bool { return jobEnded(jobOf(job).Status) },
 	reflect: reflectJob,
+	Doc: Doc{
+		Drop: "Kubernetes on the manager deletes the job by its own time to live; on the worker that would take the result away before it was seen. " +
+			"The selector and the labels that the API server generated are made anew there.",
+		Status: "the whole status, made a legal successor of the one before, as Kubernetes wants it: counters never fall, " +
+			"the start stays while the job runs, the conditions that announce the end come with the end",
+		Needs: "nothing beyond Kubernetes and Kueue",
+	},
 }
 
 // dropGenerated removes the selector and the pod template's labels that the API

@@ -27,6 +27,8 @@ type Kind struct {
 	// Pods is set when the kind's own controller runs on the manager too: its pods
 	// there are gated for good, and each shows the status of its namesake on the worker.
 	Pods bool
+	// Plural is the kind's resource name in the API's paths and in RBAC rules.
+	Plural string
 	// ManagedBy is the field that keeps the job's own controller away on the
 	// manager; empty for kinds without one.
 	ManagedBy Path
@@ -49,9 +51,27 @@ type Kind struct {
 	lost    func(job *unstructured.Unstructured, now time.Time) map[string]any
 	// workloads tells how many Workloads a job has; nil: one.
 	workloads func(job *unstructured.Unstructured) int
-	// reflect computes the manager's status; see Kind.Reflect. It is nil when the
-	// kind's own controller on the manager does.
+	// Stopped is what the status of a job says once its copy is gone, in the
+	// words of the kind's own controller, and nothing besides. Kueue on the manager
+	// takes the job for inactive by it. Nil: a condition Suspended.
+	Stopped map[string]any
+	// reflect computes the manager's status; nil for the whole status as it is.
+	// See Kind.Reflect.
 	reflect func(manager, worker *unstructured.Unstructured, now time.Time) map[string]any
+	// Doc is for docs/kinds.md only.
+	Doc Doc
+}
+
+// Doc is what docs/kinds.md says about a kind beyond its other columns.
+type Doc struct {
+	// Drop says why the fields in Drop, and what project removes, stay behind.
+	Drop string
+	// Status says how the status comes back; empty for the whole status.
+	Status string
+	// Flow says what happens on other edits; may be empty.
+	Flow string
+	// Needs says what a worker must have installed.
+	Needs string
 }
 
 // Name is how Ferry writes the kind: Kind.group, as in "Job.batch".
@@ -79,8 +99,9 @@ func (k *Kind) Managed(job *unstructured.Unstructured) (bool, string) {
 // are too many for that: a taken name shows when the copy is created.
 func (k *Kind) Named() bool { return k.GVK != pod.GVK }
 
-// Mirrored tells whether Ferry writes the status of the manager's job.
-func (k *Kind) Mirrored() bool { return k.reflect != nil }
+// Mirrored tells whether Ferry writes the status of the manager's job, rather
+// than the kind's own controller there.
+func (k *Kind) Mirrored() bool { return !k.Pods }
 
 // Started tells whether the manager's job shows that it ran on a worker.
 func (k *Kind) Started(job *unstructured.Unstructured) bool {
@@ -108,6 +129,9 @@ func (k *Kind) Expected(job *unstructured.Unstructured) int {
 // on the worker; worker is nil when no copy exists (any more). The result is
 // always one that the API server accepts as the next status of manager.
 func (k *Kind) Reflect(manager, worker *unstructured.Unstructured, now time.Time) map[string]any {
+	if k.reflect == nil {
+		return k.wholeStatus(manager, worker, now)
+	}
 	return k.reflect(manager, worker, now)
 }
 
@@ -126,7 +150,9 @@ type Table struct {
 }
 
 // All returns every kind that Ferry knows.
-func All() []Kind { return []Kind{batchJob, pod, podGroup, statefulSet, leaderWorkerSet} }
+func All() []Kind {
+	return slices.Concat([]Kind{batchJob, jobSet}, kubeflowJobs(), []Kind{mpiJob, trainJob, rayJob, rayCluster, rayService, appWrapper, pod, podGroup, statefulSet, leaderWorkerSet})
+}
 
 // Frameworks names every kind that Ferry knows as Kueue's integrations.frameworks does.
 func Frameworks() []string {

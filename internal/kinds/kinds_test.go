@@ -88,6 +88,26 @@ func TestCopyOfNeedsAllMarks(t *testing.T) {
 	}
 }
 
+func TestIsCopyOf(t *testing.T) {
+	job := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "ray.io/v1", "kind": "RayJob", "spec": map[string]any{}}}
+	job.SetNamespace("team-a")
+	job.SetName("train")
+	job.SetUID("u")
+	made := kinds.NewTable([]string{"ray.io/rayjob"}).Rows()[0].Project(job, workload("w"), marks)
+	if !kinds.IsCopyOf(made, kinds.RefOf(job)) {
+		t.Error("the copy is not taken for one")
+	}
+	// What KubeRay makes of it: another kind, with the same labels and annotations.
+	child := made.DeepCopy()
+	child.SetKind("RayCluster")
+	for _, name := range []string{"train", "train-x7k2p"} {
+		child.SetName(name)
+		if kinds.IsCopyOf(child, kinds.RefOf(child)) || kinds.IsCopyOf(child, kinds.RefOf(job)) {
+			t.Errorf("the cluster %s of the RayJob's copy is taken for a copy", name)
+		}
+	}
+}
+
 func TestProjectWorkload(t *testing.T) {
 	wl := workload("w", func(wl *kueue.Workload) {
 		wl.Finalizers = []string{"kueue.x-k8s.io/resource-in-use"}

@@ -15,6 +15,13 @@ const (
 	GatedLabel = ferryPrefix + "dispatched"
 )
 
+// SpreadAnnotation on a Deployment lets its pods go to any worker. FamilyAnnotation
+// is on the pods of the others: they belong together, and it says whose they are.
+const (
+	SpreadAnnotation = ferryPrefix + "spread"
+	FamilyAnnotation = ferryPrefix + "family"
+)
+
 // Kueue's names on pods.
 const (
 	KueueGate        = "kueue.x-k8s.io/admission"
@@ -27,21 +34,36 @@ var pod = Kind{
 	Framework: "pod",
 	Also:      []string{"deployment"},
 	GVK:       corev1.SchemeGroupVersion.WithKind("Pod"),
+	Plural:    "pods",
 	Drop:      podDrop,
 	ended:     podEnded,
 	reflect:   reflectPod,
+	Doc: Doc{
+		Drop: podDropWhy, Status: podStatus, Needs: "Nothing besides Kueue",
+		Flow: "A pod's spec does not change. The pods of a Deployment are dispatched one by one, so that scaling and rollouts need nothing more; they stay together on one worker as long as they fit there, unless the Deployment has the annotation `" + SpreadAnnotation + `: "true"` + "`",
+	},
 }
+
+const (
+	podDropWhy = "Each cluster's own scheduler and priority classes fill these in; Ferry's gate is for the manager only"
+	podStatus  = "pod by pod, whole; a pod counts as gated until the worker's has a node, lest the manager's cluster autoscaler add nodes for it"
+)
 
 var podGroup = Kind{
 	Framework: "pod",
 	GVK:       corev1.SchemeGroupVersion.WithKind("Pod"),
 	name:      "PodGroup",
+	Plural:    "pods",
 	Group:     true,
 	Drop:      podDrop,
 	ended:     podEnded,
 	reflect:   reflectPod,
 	started:   podStarted,
 	lost:      lostPod,
+	Doc: Doc{
+		Drop: podDropWhy, Status: podStatus, Needs: "Nothing besides Kueue",
+		Flow: "Pods that join the group later, as replacements do, follow to its worker; deleted ones are deleted there",
+	},
 }
 
 var podDrop = []Path{

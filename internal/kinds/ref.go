@@ -112,6 +112,14 @@ func CopyOf(obj metav1.Object) (Ref, bool) {
 	return Ref{Kind: kind, Namespace: obj.GetNamespace(), Name: name}, true
 }
 
+// IsCopyOf tells whether an object on a worker is the copy of this very job. The
+// marks alone do not tell: operators hand a job's labels and annotations on to
+// what they make of it, such as the RayCluster of a RayJob.
+func IsCopyOf(obj *unstructured.Unstructured, job Ref) bool {
+	ref, ours := CopyOf(obj)
+	return ours && ref == job && RefOf(obj) == job
+}
+
 // Ours tells whether an object on a worker carries all marks of a copy made by
 // a Ferry. That its origin label is this Ferry's is ensured by the label
 // selector of the caches.

@@ -20,23 +20,35 @@ var (
 var statefulSet = Kind{
 	Framework: statefulSetFramework,
 	GVK:       statefulSetGVK,
+	Plural:    "statefulsets",
 	Pods:      true,
 	Flow: []Path{
 		{"spec", "replicas"}, {"spec", "template"}, {"spec", "updateStrategy"}, {"spec", "minReadySeconds"},
 		{"spec", "persistentVolumeClaimRetentionPolicy"},
 	},
 	project: func(set *unstructured.Unstructured) { markTemplate(set, "spec", "template") },
+	Doc: Doc{
+		Status: setStatus, Needs: "Nothing besides Kueue",
+		Flow: "Kueue lets `replicas` go to zero and back only",
+	},
 }
+
+const setStatus = "the manager's own controller computes it from its pods, each of which shows the status of its namesake on the worker"
 
 var leaderWorkerSet = Kind{
 	Framework: leaderWorkerSetFramework,
 	GVK:       leaderWorkerSetGVK,
+	Plural:    "leaderworkersets",
 	Pods:      true,
 	Flow:      []Path{{"spec", "replicas"}, {"spec", "leaderWorkerTemplate"}, {"spec", "rolloutStrategy"}},
 	workloads: lwsWorkloads,
 	project: func(set *unstructured.Unstructured) {
 		markTemplate(set, "spec", "leaderWorkerTemplate", "leaderTemplate")
 		markTemplate(set, "spec", "leaderWorkerTemplate", "workerTemplate")
+	},
+	Doc: Doc{
+		Status: setStatus, Needs: "LeaderWorkerSet. The manager needs its controller too",
+		Flow: "All replicas are on one worker; new ones join them there",
 	},
 }
 

@@ -84,7 +84,7 @@ func (o *Observer) readJob(ctx context.Context, conn fleet.Conn, s *plan.Snapsho
 		return err
 	}
 	for _, job := range jobs {
-		if kinds.Ours(job) {
+		if kinds.IsCopyOf(job, s.Ref) {
 			w.Jobs = append(w.Jobs, job)
 		} else {
 			w.Foreign = true

@@ -2,6 +2,7 @@
 package webhook
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -18,7 +19,8 @@ type Server interface {
 }
 
 // Register serves one mutating webhook for each kind of the table that has a
-// managedBy field, at Path of that kind. The manager's cache must know LocalQueues,
+// managedBy field, at Path of that kind. Built-in kinds that are not in the table
+// get one that lets all pass, as the manifests name them all. The manager's cache must know LocalQueues,
 // ClusterQueues and AdmissionChecks; what it does not have is looked up live. Every kind may
 // be registered only once per server: the server panics on a second time.
 //
@@ -33,7 +35,14 @@ func Register(server Server, table *kinds.Table, cache, live client.Reader) {
 	for _, gvk := range table.Unnamed() {
 		server.Register(Path(gvk), &admission.Webhook{Handler: &PodGate{Reader: reader}})
 	}
+	for _, kind := range kinds.All() {
+		if len(kind.ManagedBy) > 0 && table.ByName(kind.Name()) == nil {
+			server.Register(Path(kind.GVK), &admission.Webhook{Handler: admission.HandlerFunc(pass)})
+		}
+	}
 }
+
+func pass(context.Context, admission.Request) admission.Response { return admission.Allowed("") }
 
 // Path is where the webhook of a kind is served, as in "/mutate-batch-v1-job".
 func Path(gvk schema.GroupVersionKind) string {

@@ -120,3 +120,24 @@ func TestTheKubernetesVersionIsStamped(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(pins)).To(ContainSubstring("k8s.io/kubernetes "+kubernetesVersion), "the stamp is the version that is pinned")
 }
+
+func TestEditsHaveToBeWhereTheyWere(t *testing.T) {
+	g := NewWithT(t)
+	s := source{module: "m", edits: []edit{{"main.go", "8080", "0"}, {"other.go", "a", "b"}}}
+	g.Expect(s.apply("main.go", "port 8080 a")).To(Equal("port 0 a"))
+	for _, text := range []string{"port 9090", "port 8080 or 8080"} {
+		_, err := s.apply("main.go", text)
+		g.Expect(err).To(MatchError(errMoved), text)
+	}
+}
+
+func TestOperatorsHaveTheirPins(t *testing.T) {
+	g := NewWithT(t)
+	_, err := (&Builder{Root: t.TempDir()}).Operator(t.Context(), "spark")
+	g.Expect(err).To(MatchError(ContainSubstring(`"spark"`)))
+	for name, o := range operators {
+		pins, err := os.ReadFile(filepath.Join("..", "tools", name, "go.mod"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(pins)).To(And(ContainSubstring("module ferry.dev/ferry/playground/tools/"+name+"\n"), ContainSubstring("\t"+o.module+" v")), name)
+	}
+}

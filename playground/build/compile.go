@@ -29,10 +29,10 @@ func (b *Builder) compile(ctx context.Context, t tool, names []string) error {
 	for _, name := range names {
 		packages = append(packages, t.packages[name])
 	}
-	if t.folder == "kueue" {
-		source, err := b.kueueSource(ctx, dir)
+	if t.adapted != nil {
+		source, err := b.adapt(ctx, t)
 		if err != nil {
-			return fmt.Errorf("build kueue: %w", err)
+			return fmt.Errorf("build %s: %w", what, err)
 		}
 		dir, packages = source, []string{"."}
 	}
@@ -141,45 +141,4 @@ func run(ctx context.Context, dir string, args ...string) ([]byte, error) {
 func end(output []byte, lines int) string {
 	all := strings.Split(strings.TrimSpace(string(output)), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
-}
-
-var errNoMetricsPath = errors.New("the path of the metrics certificates is not where it was in Kueue 0.19: adapt playground/build")
-
-// MetricsCerts is where our build of Kueue looks for tls.crt and tls.key, relative to its working folder.
-const MetricsCerts = "metrics-certs"
-
-// kueueSource prepares Kueue's stock main with one constant changed. Outside a cluster, stock Kueue insists on
-// certificates under /etc, even with metrics off; writing there takes root, and would outlive the playground.
-func (b *Builder) kueueSource(ctx context.Context, pins string) (string, error) {
-	module, err := b.moduleDir(ctx, pins, kueueModule)
-	if err != nil {
-		return "", err
-	}
-	main, err := os.ReadFile(filepath.Join(module, "cmd", "kueue", "main.go"))
-	if err != nil {
-		return "", fmt.Errorf("read Kueue's main: %w", err)
-	}
-	const stock = `"/etc/kueue/metrics/certs"`
-	if bytes.Count(main, []byte(stock)) != 1 {
-		return "", errNoMetricsPath
-	}
-	main = bytes.Replace(main, []byte(stock), []byte(`"`+MetricsCerts+`"`), 1)
-
-	source := filepath.Join(b.Home(), "src", "kueue")
-	if err := os.MkdirAll(source, 0o755); err != nil {
-		return "", fmt.Errorf("make the source folder of Kueue: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(source, "main.go"), main, 0o644); err != nil {
-		return "", fmt.Errorf("write Kueue's main: %w", err)
-	}
-	for _, name := range []string{"go.mod", "go.sum"} {
-		data, err := os.ReadFile(filepath.Join(pins, name))
-		if err != nil {
-			return "", fmt.Errorf("read Kueue's pins: %w", err)
-		}
-		if err := os.WriteFile(filepath.Join(source, name), data, 0o644); err != nil {
-			return "", fmt.Errorf("write Kueue's pins: %w", err)
-		}
-	}
-	return source, nil
 }

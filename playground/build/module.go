@@ -6,8 +6,6 @@ import (
 	"strings"
 )
 
-const kueueModule = "sigs.k8s.io/kueue"
-
 // KueueDir is the folder of the pinned Kueue module, with its CRDs and webhook manifests.
 func (b *Builder) KueueDir(ctx context.Context) (string, error) {
 	return b.moduleDir(ctx, tool{folder: "kueue"}.dir(b.Root), kueueModule)

@@ -16,7 +16,8 @@ type tool struct {
 	folder   string
 	packages map[string]string // binary → main package
 	ldflags  string
-	note     string // said before a long build
+	note     string  // said before a long build
+	adapted  *source // built instead of the one package, when the stock one cannot run here
 }
 
 const kubernetesVersion = "v1.36.3"
@@ -42,6 +43,7 @@ var tools = []tool{
 		packages: map[string]string{"kueue": "sigs.k8s.io/kueue/cmd/kueue"},
 		ldflags:  "-s -w",
 		note:     "this takes some minutes the first time",
+		adapted:  &kueueSource,
 	},
 	{
 		folder:   "kwok",
@@ -82,6 +84,9 @@ func (t tool) sum(root string) (string, error) {
 		h.Write(data)
 	}
 	fmt.Fprint(h, runtime.Version(), t.ldflags, recipe)
+	if t.adapted != nil {
+		fmt.Fprint(h, *t.adapted)
+	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 

@@ -61,6 +61,11 @@ func (c *Client) Component(ctx context.Context, name, action string) error {
 	return c.post(ctx, "/component?"+url.Values{"name": {name}, "action": {action}}.Encode(), nil)
 }
 
+// Operator starts or stops a job operator.
+func (c *Client) Operator(ctx context.Context, name, action string) error {
+	return c.post(ctx, "/operator?"+url.Values{"name": {name}, "action": {action}}.Encode(), nil)
+}
+
 // Link changes the mode of the proxy in front of a worker.
 func (c *Client) Link(ctx context.Context, worker string, mode proxy.Mode, delay time.Duration) error {
 	values := url.Values{"worker": {worker}, "mode": {string(mode)}}

@@ -106,6 +106,7 @@ func (s *server) routes() http.Handler {
 	mux.HandleFunc("GET /status", s.status)
 	mux.HandleFunc("POST /stop", s.stop)
 	mux.HandleFunc("POST /component", s.ready(component))
+	mux.HandleFunc("POST /operator", s.ready(operate))
 	mux.HandleFunc("POST /link", s.ready(link))
 	mux.HandleFunc("POST /queues", s.ready(queues))
 	return mux
@@ -180,6 +181,17 @@ func component(p *playground.Playground, r *http.Request) error {
 		return fmt.Errorf("no action %q; there are start, stop, kill, pause, resume, restart", action)
 	}
 	return act(c)
+}
+
+func operate(p *playground.Playground, r *http.Request) error {
+	name, action := r.FormValue("name"), r.FormValue("action")
+	switch action {
+	case "start":
+		return p.StartOperator(r.Context(), name)
+	case "stop":
+		return p.StopOperator(r.Context(), name)
+	}
+	return fmt.Errorf("no action %q; there are start, stop", action)
 }
 
 func link(p *playground.Playground, r *http.Request) error {

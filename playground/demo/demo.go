@@ -22,6 +22,8 @@ const (
 type Options struct {
 	// Name of the playground; one that runs already is used. Default "demo".
 	Name string
+	// Operators are job operators to run on the workers, as in playground.Options.
+	Operators []string
 	// Out gets all that is to be seen.
 	Out io.Writer
 	// Screen is set when Out is a terminal that the table can be redrawn on. nil prints a line per change.

@@ -68,7 +68,7 @@ func (f *fleet) start(ctx context.Context, o Options) error {
 	fmt.Fprintf(o.Out, "starting playground %q: a manager, 2 workers and Ferry\n", o.Name)
 	lines := newPatient(o.Out)
 	defer lines.stop()
-	up := playground.Options{Name: o.Name, Workers: 2, Ferry: true, Progress: lines}
+	up := playground.Options{Name: o.Name, Workers: 2, Ferry: true, Operators: o.Operators, Progress: lines}
 	if _, err := daemon.Up(ctx, up); err != nil {
 		if ctx.Err() != nil {
 			return errors.New("stopped during the start; nothing is left running")
@@ -101,7 +101,15 @@ func (f *fleet) join(ctx context.Context, o Options) error {
 		return fmt.Errorf("playground %q runs without Ferry; take it down first (make down), or choose another --name", o.Name)
 	}
 	fmt.Fprintf(o.Out, "using playground %q, which is up; to run changed code, make down first\n", o.Name)
-	return f.healthy()
+	if err := f.healthy(); err != nil {
+		return err
+	}
+	for _, operator := range o.Operators {
+		if err := f.daemon.Operator(ctx, operator, "start"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // healthy names a component that does not run, with the end of its log.

@@ -35,6 +35,7 @@ var floors = []struct {
 	{3, "internal/apply"},
 	{4, "internal/controllers/"},
 	{4, "internal/webhook"},
+	{5, "internal/install"},
 	{5, "internal/app"},
 	{6, "cmd/"},
 	{7, "playground"},

@@ -9,7 +9,8 @@ import (
 )
 
 func demoCommand(s *state) *cobra.Command {
-	return &cobra.Command{
+	var operators []string
+	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Start a manager, two workers and Ferry, run sample jobs, and show where they run and why they wait",
 		Long: `Demo builds what is missing (the first time this takes some minutes), starts a playground with two workers and
@@ -30,7 +31,11 @@ When something fails, a playground that was started here is taken down again.`,
 		Example: "  playground demo\n  playground demo --name second\n  playground demo | tee demo.log",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return demo.Run(cmd.Context(), demo.Options{Name: s.name, Out: cmd.OutOrStdout(), Screen: demo.NewScreen(os.Stdout)})
+			return demo.Run(cmd.Context(), demo.Options{
+				Name: s.name, Operators: operators, Out: cmd.OutOrStdout(), Screen: demo.NewScreen(os.Stdout),
+			})
 		},
 	}
+	c.Flags().StringSliceVar(&operators, "operators", nil, operatorsUsage)
+	return c
 }

@@ -58,6 +58,6 @@ A daemon keeps the fleet running after "up" returns. Its state is in .playground
 	}
 	c.PersistentFlags().StringVar(&s.name, "name", playground.DefaultName, "which playground; several can run side by side")
 	c.AddCommand(demoCommand(s), upCommand(s), downCommand(s), statusCommand(s), kubeconfigCommand(s), logsCommand(s),
-		componentCommand(s), proxyCommand(s), queuesCommand(s), requestsCommand(s))
+		componentCommand(s), operatorCommand(s), proxyCommand(s), queuesCommand(s), requestsCommand(s))
 	return c
 }

@@ -1,0 +1,127 @@
+package kinds_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"ferry.dev/ferry/internal/kinds"
+)
+
+const kindsFile = "../../docs/kinds.md"
+
+// TestDocsKinds: docs/kinds.md is what the table says.
+func TestDocsKinds(t *testing.T) {
+	want := kindsDoc()
+	if *update {
+		if err := os.WriteFile(kindsFile, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(kindsFile)
+	if err != nil {
+		t.Fatalf("%v; make golden writes it", err)
+	}
+	if string(got) != want {
+		t.Error("docs/kinds.md is stale; make golden rewrites it")
+	}
+}
+
+func TestEveryKindSaysWhatItNeeds(t *testing.T) {
+	for _, k := range kinds.All() {
+		if k.Plural == "" || k.Doc.Needs == "" || (len(k.Drop) > 0) && k.Doc.Drop == "" {
+			t.Errorf("%s: Plural %q, Doc %+v", k.Name(), k.Plural, k.Doc)
+		}
+	}
+}
+
+const kindsIntro = `# The kinds
+
+What Ferry dispatches, and what is special about each kind. All are on unless the configuration names some in
+[integrations.frameworks](configuration.md); a cluster need not serve them all. A worker that does not serve a kind is
+left out for that kind only, and used as soon as it does.
+
+A copy has the name, namespace, labels, annotations and spec of the original, but never its owners, finalizers, status or
+` + "`managedBy`" + `. It is suspended: Kueue on the worker starts it. Where nothing else is said, the status comes back whole,
+with fields that Ferry does not know; its ` + "`observedGeneration`" + ` is translated to the manager's. A finished job's status
+is never written again. Once a job has stopped everywhere its status says so, and forgets the run that is over.
+
+A time to live that a job sets is honoured by nobody on the manager, but for batch Jobs: finished jobs stay until deleted.
+
+This file is generated from the table in ` + "`internal/kinds`" + ` by ` + "`make golden`" + `; do not edit it.
+
+| Kind | API | In ` + "`integrations.frameworks`" + ` | The worker needs |
+| --- | --- | --- | --- |
+`
+
+func kindsDoc() string {
+	var b strings.Builder
+	b.WriteString(kindsIntro)
+	for _, k := range kinds.All() {
+		fmt.Fprintf(&b, "| [%s](#%s) | `%s` | `%s` | %s |\n", title(k), strings.ToLower(title(k)), k.GVK.GroupVersion(), strings.Join(append([]string{k.Framework}, k.Also...), "`, `"), firstOf(k.Doc.Needs))
+	}
+	for _, k := range kinds.All() {
+		fmt.Fprintf(&b, "\n## %s\n\n", title(k))
+		for _, line := range []struct{ what, value string }{
+			{"Left to Ferry on the manager by", managedBy(k)},
+			{"Stays behind", sentence(paths(k.Drop), k.Doc.Drop)},
+			{"Status", sentence("", k.Doc.Status)},
+			{"Edits that reach a running copy", sentence(paths(k.Flow), k.Doc.Flow)},
+			{"The worker needs", k.Doc.Needs},
+		} {
+			if line.value != "" {
+				fmt.Fprintf(&b, "- %s: %s\n", line.what, strings.TrimSuffix(line.value, ".")+".")
+			}
+		}
+	}
+	return b.String()
+}
+
+// title is the kind's name without its group.
+func title(k kinds.Kind) string {
+	name, _, _ := strings.Cut(k.Name(), ".")
+	return name
+}
+
+func firstOf(needs string) string {
+	first, _, _ := strings.Cut(needs, ". ")
+	first, _, _ = strings.Cut(first, ";")
+	return strings.TrimSuffix(first, ".")
+}
+
+func managedBy(k kinds.Kind) string {
+	if len(k.ManagedBy) == 0 {
+		return ""
+	}
+	return "`" + dotted(k.ManagedBy) + "`; `" + k.OwnManager + "` there counts as empty"
+}
+
+func sentence(list, why string) string {
+	if list == "" || why == "" {
+		return list + why
+	}
+	return list + ". " + why
+}
+
+func paths(list []kinds.Path) string {
+	var names []string
+	for _, p := range list {
+		names = append(names, "`"+dotted(p)+"`")
+	}
+	return strings.Join(names, ", ")
+}
+
+// dotted writes a path as users do; a name with dots goes in brackets.
+func dotted(p kinds.Path) string {
+	out := ""
+	for _, field := range p {
+		if strings.Contains(field, ".") {
+			out += "[" + field + "]"
+			continue
+		}
+		out += "." + field
+	}
+	return strings.TrimPrefix(out, ".")
+}

@@ -1,0 +1,77 @@
+package kinds
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	kubeRay      = "ray.io/kuberay-operator"
+	needsKubeRay = "KubeRay"
+)
+
+func rayKind(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "ray.io", Version: "v1", Kind: kind}
+}
+
+var rayJob = Kind{
+	Framework:  "ray.io/rayjob",
+	GVK:        rayKind("RayJob"),
+	Plural:     "rayjobs",
+	ManagedBy:  Path{"spec", "managedBy"},
+	OwnManager: kubeRay,
+	Suspend:    Path{"spec", "suspend"},
+	Drop:       []Path{{"spec", "deletionStrategy"}},
+	project:    keepAfterFinish,
+	// A refused one never runs until it is made anew; Kueue holds it back for ever.
+	ended:   whenField("jobDeploymentStatus", "Complete", "Failed", "ValidationFailed"),
+	Stopped: map[string]any{"jobDeploymentStatus": "Suspended"},
+	Doc: Doc{
+		Drop: "It may delete the RayJob by itself. `shutdownAfterJobFinishes` stays, as Kueue demands it; `ttlSecondsAfterFinished` is raised to 15 minutes " +
+			"where it is less: an operator told to delete the RayJob with its cluster would take the result away before it was seen. Ferry removes both once it was.",
+		Needs: needsKubeRay,
+	},
+}
+
+// keepFor is as long as a worker may be lost before its jobs run elsewhere, in seconds.
+const keepFor = 15 * 60
+
+// keepAfterFinish keeps the operator from shutting the cluster down at once: it
+// may be set to delete the RayJob with it.
+func keepAfterFinish(job *unstructured.Unstructured) {
+	shutdown, _, _ := unstructured.NestedBool(job.Object, "spec", "shutdownAfterJobFinishes")
+	ttl, _, _ := unstructured.NestedInt64(job.Object, "spec", "ttlSecondsAfterFinished")
+	if shutdown && ttl < keepFor {
+		// The parent holds the field that was just read.
+		_ = unstructured.SetNestedField(job.Object, int64(keepFor), "spec", "ttlSecondsAfterFinished")
+	}
+}
+
+var rayCluster = Kind{
+	Framework:  "ray.io/raycluster",
+	GVK:        rayKind("RayCluster"),
+	Plural:     "rayclusters",
+	ManagedBy:  Path{"spec", "managedBy"},
+	OwnManager: kubeRay,
+	Suspend:    Path{"spec", "suspend"},
+	Stopped:    map[string]any{"state": "suspended"},
+	Doc: Doc{
+		Flow:  "Changed `replicas` are another request for quota: Kueue on the manager stops the cluster and queues it anew, and the next copy has them.",
+		Needs: needsKubeRay,
+	},
+}
+
+var rayService = Kind{
+	Framework:  "ray.io/rayservice",
+	GVK:        rayKind("RayService"),
+	Plural:     "rayservices",
+	ManagedBy:  Path{"spec", "managedBy"},
+	OwnManager: kubeRay,
+	Suspend:    Path{"spec", "rayClusterConfig", "suspend"},
+	Flow:       []Path{{"spec", "serveConfigV2"}},
+	Stopped:    map[string]any{},
+	Doc: Doc{
+		Flow:  "A changed cluster is another request for quota: Kueue on the manager stops the service and queues it anew.",
+		Needs: needsKubeRay,
+	},
+}

@@ -1,0 +1,174 @@
+package playground
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ferry.dev/ferry/playground/manifest"
+	"ferry.dev/ferry/playground/operator"
+	"ferry.dev/ferry/playground/process"
+	"ferry.dev/ferry/playground/ray"
+)
+
+// runOperator starts the operator's process, unless it runs, and lets its webhooks take part once it is ready.
+func (c *Cluster) runOperator(ctx context.Context, row operator.Row, binary, dir string) error {
+	started := c.Component(row.Name)
+	switch {
+	case started == nil:
+		if err := c.firstRun(ctx, row, binary); err != nil {
+			return err
+		}
+	case !started.Running():
+		if err := started.Start(); err != nil {
+			return err
+		}
+	}
+	if err := c.awaitOperator(ctx, row); err != nil {
+		return err
+	}
+	hooks, err := c.operatorWebhooks(row, dir)
+	if err != nil {
+		return err
+	}
+	if err := manifest.Apply(ctx, c.client, hooks...); err != nil {
+		return fmt.Errorf("%s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// firstRun prepares what outlives a restart (ports, certificates, the config) and starts the process.
+func (c *Cluster) firstRun(ctx context.Context, row operator.Row, binary string) error {
+	at, err := c.operatorPlace(row)
+	if err != nil {
+		return err
+	}
+	args, env, config, err := row.Fill(at)
+	if err != nil {
+		return err
+	}
+	if err := c.writeOperatorConfig(ctx, row, at, config); err != nil {
+		return err
+	}
+	c.operators[row.Name] = at
+	_, err = c.p.run(process.Spec{
+		Name: c.Name + "/" + row.Name,
+		Path: binary,
+		Args: args,
+		// Operators that have no setting for it look for their certificates in a folder of the temporary one.
+		Env:   append(env, "KUBECONFIG="+c.AdminKubeconfig(), "TMPDIR="+c.file("run", row.Name)),
+		Dir:   c.file("run", row.Name),
+		Log:   c.file("logs", row.Name+".log"),
+		Grace: grace,
+	})
+	return err
+}
+
+func (c *Cluster) operatorPlace(row operator.Row) (operator.Place, error) {
+	at := operator.Place{
+		Config: c.file("run", row.Name, "config.yaml"),
+		Certs:  c.file("run", row.Name, "k8s-webhook-server", "serving-certs"),
+	}
+	for _, port := range []*int{&at.HealthPort, &at.WebhookPort} {
+		var err error
+		if *port, err = c.p.ports.Port(); err != nil {
+			return at, err
+		}
+	}
+	pair, err := c.ca.Serving(row.Name + "-webhook")
+	if err != nil {
+		return at, err
+	}
+	if err := pair.Write(at.Certs, "tls"); err != nil {
+		return at, err
+	}
+	if row.Rays {
+		if at.RayProxy, err = c.startRay(); err != nil {
+			return at, err
+		}
+	}
+	return at, nil
+}
+
+func (c *Cluster) writeOperatorConfig(ctx context.Context, row operator.Row, at operator.Place, config string) error {
+	if row.Namespace != "" {
+		if err := c.ensureNamespace(ctx, row.Namespace); err != nil {
+			return err
+		}
+	}
+	if row.ConfigMap != "" {
+		held := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: row.Namespace, Name: row.ConfigMap},
+			Data:       map[string]string{filepath.Base(at.Config): config},
+		}
+		if err := c.client.Create(ctx, held); client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("write the config of %s on %s: %w", row.Name, c.Name, err)
+		}
+		return nil
+	}
+	if err := os.WriteFile(at.Config, []byte(config), 0o644); err != nil {
+		return fmt.Errorf("write the config of %s: %w", row.Name, err)
+	}
+	return nil
+}
+
+func (c *Cluster) awaitOperator(ctx context.Context, row operator.Row) error {
+	url := fmt.Sprintf("http://127.0.0.1:%d%s", c.operators[row.Name].HealthPort, row.Health)
+	process := c.Component(row.Name)
+	return await(ctx, process.Name(), answers(url), process, c.apiserver)
+}
+
+// operatorWebhooks are the operator's webhook configurations, which point to its process.
+func (c *Cluster) operatorWebhooks(row operator.Row, dir string) ([]*unstructured.Unstructured, error) {
+	if row.Webhooks == "" {
+		return nil, nil
+	}
+	hooks, err := manifest.File(filepath.Join(dir, filepath.FromSlash(row.Webhooks)))
+	if err != nil {
+		return nil, err
+	}
+	to := manifest.Endpoint{Address: fmt.Sprintf("127.0.0.1:%d", c.operators[row.Name].WebhookPort), CA: c.ca.PEM}
+	err = manifest.Webhooks(hooks, to, func(webhook map[string]any) bool {
+		row.Narrow(webhook)
+		return true
+	})
+	for _, h := range hooks {
+		h.SetName(row.Name + "-" + h.GetName())
+	}
+	return hooks, err
+}
+
+func (c *Cluster) removeWebhooks(ctx context.Context, row operator.Row, dir string) error {
+	hooks, err := c.operatorWebhooks(row, dir)
+	if err != nil {
+		return err
+	}
+	for _, h := range hooks {
+		if err := client.IgnoreNotFound(c.client.Delete(ctx, h)); err != nil {
+			return fmt.Errorf("remove the webhooks of %s from %s: %w", row.Name, c.Name, err)
+		}
+	}
+	return nil
+}
+
+// startRay plays the Ray heads of this cluster, whose pods are fakes, and returns the URL of the HTTP proxy to them.
+func (c *Cluster) startRay() (string, error) {
+	port, err := c.p.ports.Port()
+	if err != nil {
+		return "", err
+	}
+	heads, err := ray.Serve(fmt.Sprintf("127.0.0.1:%d", port), c.p.options.JobRunsFor)
+	if err != nil {
+		return "", err
+	}
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	c.p.rays = append(c.p.rays, heads)
+	return heads.URL(), nil
+}

@@ -1,0 +1,238 @@
+package playground
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ferry.dev/ferry/playground/manifest"
+	"ferry.dev/ferry/playground/operator"
+)
+
+// StartOperator builds the named operator if need be, gives its CRDs to all clusters, and runs it on the workers (some
+// run on the manager too), after those that it needs. It returns once they are ready for jobs; one that runs already
+// is left alone. Where Kueue started without the CRDs it is restarted: by itself it may look for them only every
+// two minutes.
+func (p *Playground) StartOperator(ctx context.Context, name string) error {
+	rows, err := operator.Resolve(name)
+	if err != nil {
+		return err
+	}
+	return p.startOperators(ctx, rows)
+}
+
+func (p *Playground) startOperators(ctx context.Context, rows []operator.Row) error {
+	p.operating.Lock()
+	defer p.operating.Unlock()
+	for _, row := range rows {
+		if err := p.startOperator(ctx, row); err != nil {
+			return fmt.Errorf("start operator %s: %w", row.Name, err)
+		}
+	}
+	return nil
+}
+
+func (p *Playground) startOperator(ctx context.Context, row operator.Row) error {
+	for _, framework := range row.Frameworks {
+		if !slices.Contains(p.options.Frameworks, framework) {
+			return fmt.Errorf("Kueue has its framework %s off here: name it, or %q, in Options.Frameworks", framework, operator.All)
+		}
+	}
+	binary, err := p.builder.Operator(ctx, row.Name)
+	if err != nil {
+		return err
+	}
+	dir, err := p.builder.OperatorDir(ctx, row.Name)
+	if err != nil {
+		return err
+	}
+	err = each(ctx, p.Clusters(), func(ctx context.Context, c *Cluster) error {
+		if err := c.installOperatorCRDs(ctx, row, dir); err != nil {
+			return err
+		}
+		if !c.IsManager() || row.OnManager {
+			if err := c.runOperator(ctx, row, binary, dir); err != nil {
+				return err
+			}
+		}
+		return c.applyFiles(ctx, dir, row.Objects)
+	})
+	if err != nil {
+		return err
+	}
+	p.say("%s is ready", row.Name)
+	return nil
+}
+
+// StopOperator ends an operator's processes and takes its webhooks away, which nobody would answer. CRDs and objects
+// stay, and so do operators that it needs. Stopping what does not run is fine.
+func (p *Playground) StopOperator(ctx context.Context, name string) error {
+	row, err := operator.Find(name)
+	if err != nil {
+		return err
+	}
+	p.operating.Lock()
+	defer p.operating.Unlock()
+	dir, err := p.builder.OperatorDir(ctx, row.Name)
+	if err != nil {
+		return err
+	}
+	return each(ctx, p.Clusters(), func(ctx context.Context, c *Cluster) error {
+		process := c.Component(row.Name)
+		if process == nil {
+			return nil
+		}
+		if err := c.removeWebhooks(ctx, row, dir); err != nil {
+			return err
+		}
+		if err := process.Stop(); err != nil {
+			return err
+		}
+		if row.Namespace == "" {
+			return nil
+		}
+		// One that starts later would wait for the end of a lease that nobody holds any more.
+		err := c.client.DeleteAllOf(ctx, &coordinationv1.Lease{}, client.InNamespace(row.Namespace))
+		return client.IgnoreNotFound(err)
+	})
+}
+
+// InstallOperatorCRDs gives the CRDs of an operator to one cluster, and makes Kueue and the operator there, if it runs,
+// see them. What is there already is left alone.
+func (p *Playground) InstallOperatorCRDs(ctx context.Context, cluster, name string) error {
+	return p.changeCRDs(ctx, cluster, name, func(c *Cluster, row operator.Row, dir string) error {
+		return c.installOperatorCRDs(ctx, row, dir)
+	})
+}
+
+// RemoveOperatorCRDs takes the CRDs of an operator from one cluster, with all objects of their kinds, and returns once
+// they are gone. Finalizers are waited for.
+func (p *Playground) RemoveOperatorCRDs(ctx context.Context, cluster, name string) error {
+	return p.changeCRDs(ctx, cluster, name, func(c *Cluster, row operator.Row, dir string) error {
+		crds, err := readCRDs(within(dir, row.CRDs))
+		if err != nil {
+			return err
+		}
+		for _, crd := range crds {
+			if err := client.IgnoreNotFound(c.client.Delete(ctx, crd)); err != nil {
+				return fmt.Errorf("remove CRD %s from %s: %w", crd.GetName(), c.Name, err)
+			}
+		}
+		return await(ctx, "the end of "+row.Name+"'s CRDs on "+c.Name, func(ctx context.Context) error {
+			missing, err := c.missing(ctx, crds)
+			if err == nil && len(missing) < len(crds) {
+				err = fmt.Errorf("%d of %d are still there", len(crds)-len(missing), len(crds))
+			}
+			return err
+		}, c.apiserver)
+	})
+}
+
+func (p *Playground) changeCRDs(ctx context.Context, cluster, name string, change func(*Cluster, operator.Row, string) error) error {
+	row, err := operator.Find(name)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(p.Clusters(), func(c *Cluster) bool { return c.Name == cluster })
+	if i < 0 {
+		return fmt.Errorf("no cluster %q", cluster)
+	}
+	p.operating.Lock()
+	defer p.operating.Unlock()
+	dir, err := p.builder.OperatorDir(ctx, row.Name)
+	if err != nil {
+		return err
+	}
+	return change(p.Clusters()[i], row, dir)
+}
+
+// buildOperators comes before the clusters start: a build takes the whole machine for minutes.
+func (p *Playground) buildOperators(ctx context.Context, rows []operator.Row) error {
+	for _, row := range rows {
+		if _, err := p.builder.Operator(ctx, row.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstCRDs are the paths of the CRDs that clusters get before Kueue starts.
+func (p *Playground) firstCRDs(ctx context.Context) ([]string, error) {
+	rows, err := operator.Resolve(slices.Concat(p.options.Operators, p.options.CRDsOf)...)
+	if err != nil {
+		return nil, err
+	}
+	paths := slices.Clone(p.options.CRDs)
+	for _, row := range rows {
+		dir, err := p.builder.OperatorDir(ctx, row.Name)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, within(dir, row.CRDs)...)
+	}
+	return paths, nil
+}
+
+func within(dir string, paths []string) []string {
+	var all []string
+	for _, path := range paths {
+		all = append(all, filepath.Join(dir, filepath.FromSlash(path)))
+	}
+	return all
+}
+
+func (c *Cluster) applyFiles(ctx context.Context, dir string, paths []string) error {
+	objects, err := readCRDs(within(dir, paths))
+	if err != nil {
+		return err
+	}
+	return manifest.Apply(ctx, c.client, objects...)
+}
+
+// installOperatorCRDs restarts Kueue, and the operator if it runs, when CRDs came that were not there.
+func (c *Cluster) installOperatorCRDs(ctx context.Context, row operator.Row, dir string) error {
+	crds, err := readCRDs(within(dir, row.CRDs))
+	if err != nil {
+		return err
+	}
+	missing, err := c.missing(ctx, crds)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	if err := c.installCRDs(ctx, missing); err != nil {
+		return err
+	}
+	if err := c.Component("kueue").Restart(); err != nil {
+		return err
+	}
+	if running := c.Component(row.Name); running != nil && running.Running() {
+		if err := errors.Join(running.Restart(), c.awaitOperator(ctx, row)); err != nil {
+			return err
+		}
+	}
+	return c.AwaitReady(ctx)
+}
+
+// missing are the CRDs that the cluster does not have.
+func (c *Cluster) missing(ctx context.Context, crds []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	var missing []*unstructured.Unstructured
+	for _, crd := range crds {
+		live := manifest.Object(crd.GetAPIVersion(), crd.GetKind(), "", "")
+		err := c.client.Get(ctx, client.ObjectKeyFromObject(crd), live)
+		if apierrors.IsNotFound(err) {
+			missing = append(missing, crd)
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look for CRD %s on %s: %w", crd.GetName(), c.Name, err)
+		}
+	}
+	return missing, nil
+}
