@@ -117,7 +117,7 @@ func (p *Playground) InstallOperatorCRDs(ctx context.Context, cluster, name stri
 // they are gone. Finalizers are waited for.
 func (p *Playground) RemoveOperatorCRDs(ctx context.Context, cluster, name string) error {
 	return p.changeCRDs(ctx, cluster, name, func(c *Cluster, row operator.Row, dir string) error {
-		crds, err := readCRDs(within(dir, row.CRDs))
+		crds, err := readManifests(within(dir, row.CRDs))
 		if err != nil {
 			return err
 		}
@@ -191,7 +191,7 @@ func within(dir string, paths []string) []string {
 }
 
 func (c *Cluster) applyFiles(ctx context.Context, dir string, paths []string) error {
-	objects, err := readCRDs(within(dir, paths))
+	objects, err := readManifests(within(dir, paths))
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (c *Cluster) applyFiles(ctx context.Context, dir string, paths []string) er
 
 // installOperatorCRDs restarts Kueue, and the operator if it runs, when CRDs came that were not there.
 func (c *Cluster) installOperatorCRDs(ctx context.Context, row operator.Row, dir string) error {
-	crds, err := readCRDs(within(dir, row.CRDs))
+	crds, err := readManifests(within(dir, row.CRDs))
 	if err != nil {
 		return err
 	}
