@@ -8,12 +8,14 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admission/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -25,6 +27,8 @@ import (
 
 	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/webhook"
+	"ferry.dev/ferry/playground/manifest"
+	"ferry.dev/ferry/playground/operator"
 )
 
 func newScheme(g Gomega) *runtime.Scheme {
@@ -75,6 +79,38 @@ func TestEveryFileIsValidAndDescribed(t *testing.T) {
 	for _, file := range files {
 		load(g, file)
 		g.Expect(string(readme)).To(ContainSubstring("| `"+file+"` |"), "README.md must say what it is")
+	}
+}
+
+// TestEveryKindHasAnExample looks for all that the playground can run; batch/job is in the folder above.
+func TestEveryKindHasAnExample(t *testing.T) {
+	g := NewWithT(t)
+	files, err := filepath.Glob("kinds/*.yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	readme, err := os.ReadFile("README.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, framework := range operator.Frameworks([]string{operator.All}, nil) {
+		if framework != "batch/job" {
+			g.Expect(files).To(ContainElement("kinds/"+path.Base(framework)+".yaml"), framework)
+		}
+	}
+	for _, file := range files {
+		objects, err := manifest.File(file)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(objects).NotTo(BeEmpty(), file)
+		for _, o := range objects {
+			g.Expect(o.GetNamespace()).To(Equal("team"), file)
+			labels := o.GetLabels()
+			if o.GetKind() == "CronJob" { // Kueue knows its Jobs only
+				labels, _, err = unstructured.NestedStringMap(o.Object, "spec", "jobTemplate", "metadata", "labels")
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			g.Expect(labels).To(HaveKeyWithValue("kueue.x-k8s.io/queue-name", "team"), file)
+		}
+		if objects[0].GroupVersionKind().Group == "" || objects[0].GroupVersionKind().Group == "apps" {
+			load(g, file)
+		}
+		g.Expect(string(readme)).To(ContainSubstring("| `"+filepath.Base(file)+"` |"), "README.md must say what it is")
 	}
 }
 
