@@ -18,8 +18,8 @@ var update = flag.Bool("update", false, "rewrite the manifests in config/ instea
 func TestGoldenManifests(t *testing.T) {
 	rows := kinds.NewTable(kinds.Frameworks()).Rows()
 	for file, want := range map[string]string{
-		"../../config/worker/worker.yaml":      install.Worker(rows),
-		"../../config/rbac/cluster_role.yaml":  install.ManagerRole(rows),
+		"../../config/worker/worker.yaml":     install.Worker(rows),
+		"../../config/rbac/cluster_role.yaml": install.ManagerRole(rows),
 		"../../config/webhook/manifests.yaml": install.Webhooks(rows),
 	} {
 		if *update {

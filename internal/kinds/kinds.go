@@ -36,6 +36,10 @@ type Kind struct {
 	project func(job *unstructured.Unstructured)
 	// ended tells from the status that a job is over; nil when it cannot tell.
 	ended func(job *unstructured.Unstructured) bool
+	// Unlinked tells that Kueue refuses the prebuilt-workload link on this kind. Its
+	// copy comes without a queue, so that Kueue leaves it alone, until the
+	// Workload's copy names it as owner: Kueue takes that for its own.
+	Unlinked bool
 	// Stopped is what the status of a job says once its copy is gone, in the
 	// words of the kind's own controller, and nothing besides. Kueue on the manager
 	// takes the job for inactive by it. Nil: a condition Suspended.

@@ -1,0 +1,29 @@
+package plan
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/reason"
+)
+
+// link ties the job's copy to the Workload's where the kind cannot do that by
+// itself: first the Workload gets its owner, then the job its queue. In the other
+// order Kueue on the worker would make a Workload of its own.
+func (v *view) link(p *Plan, w *Worker) (linked bool) {
+	if !v.Kind.Unlinked {
+		return true
+	}
+	p.Because = reason.Placing(w.Name)
+	for _, c := range w.Workloads {
+		if !metav1.IsControlledBy(c, w.Job) {
+			p.worker(w.Name, OwnWorkload{Copy: c, Owner: w.Job})
+			return false
+		}
+	}
+	if want := kinds.Queued(v.Job, w.Job); want != nil {
+		p.worker(w.Name, EditJob{Copy: w.Job, Want: want})
+		return false
+	}
+	return true
+}
