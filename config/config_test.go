@@ -141,7 +141,9 @@ func TestTheWebhookReachesFerry(t *testing.T) {
 		g.Expect(deployment.Spec.Template.Labels).To(HaveKeyWithValue(key, value))
 	}
 	g.Expect(service.Spec.Ports).To(ConsistOf(And(HaveField("Port", BeEquivalentTo(443)), HaveField("TargetPort.StrVal", "webhook"))))
+	names := map[string]bool{}
 	for _, hook := range hooks.Webhooks {
+		names[hook.Name] = true
 		g.Expect(hook.ClientConfig.Service.Name).To(Equal(service.Name))
 		g.Expect(hook.ClientConfig.Service.Namespace).To(Equal(service.Namespace))
 		g.Expect(hook.ReinvocationPolicy).To(HaveValue(Equal(admissionv1.IfNeededReinvocationPolicy)))
@@ -150,6 +152,7 @@ func TestTheWebhookReachesFerry(t *testing.T) {
 		g.Expect(hook.NamespaceSelector.MatchExpressions).To(ConsistOf(
 			HaveField("Values", ConsistOf("kube-system", "kueue-system", config.DefaultNamespace))))
 	}
+	g.Expect(names).To(HaveLen(len(hooks.Webhooks)), "names must differ")
 }
 
 func all(t *testing.T) []object {
