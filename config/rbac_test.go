@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"ferry.dev/ferry/internal/config"
+	"ferry.dev/ferry/internal/kinds"
 )
 
 func TestNoRoleHasWildcards(t *testing.T) {
@@ -77,6 +78,21 @@ func TestWhatFerryMayDo(t *testing.T) {
 		for _, verb := range strings.Fields(test.verbs) {
 			NewWithT(t).Expect(allows(rules, verb, test.group, test.resource)).To(Equal(test.want),
 				"%s: %s %s.%s", test.role, verb, test.resource, test.group)
+		}
+	}
+}
+
+// TestEveryKindMayBeDispatched: copies are made and removed on workers; on the manager only the status is written.
+func TestEveryKindMayBeDispatched(t *testing.T) {
+	granted := roles(t)
+	for _, kind := range kinds.All() {
+		for _, verb := range strings.Fields("get list watch create update patch delete deletecollection") {
+			copies, originals := verb != "update" && verb != "deletecollection", slices.Contains([]string{"get", "list", "watch"}, verb)
+			g := NewWithT(t)
+			g.Expect(allows(granted["ferry-worker"], verb, kind.GVK.Group, kind.Plural)).To(Equal(copies), "%s %s on a worker", verb, kind.Plural)
+			g.Expect(allows(granted["ferry-worker"], verb, kind.GVK.Group, kind.Plural+"/status")).To(BeFalse(), "%s %s/status on a worker", verb, kind.Plural)
+			g.Expect(allows(granted["ferry-manager"], verb, kind.GVK.Group, kind.Plural)).To(Equal(originals), "%s %s on the manager", verb, kind.Plural)
+			g.Expect(allows(granted["ferry-manager"], verb, kind.GVK.Group, kind.Plural+"/status")).To(Equal(verb == "patch"), "%s %s/status on the manager", verb, kind.Plural)
 		}
 	}
 }

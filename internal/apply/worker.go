@@ -46,6 +46,8 @@ func (a *Applier) OnWorker(ctx context.Context, worker string, to client.Client,
 		job.SetManagedFields(nil)
 		a.Memory.Wrote(worker, ref, job, a.Clock.Now())
 		return nil
+	case plan.OwnWorkload:
+		return a.ownWorkload(ctx, worker, to, ref, act)
 	case plan.SetPriority:
 		return a.setPriority(ctx, worker, to, ref, act)
 	case plan.Delete:
@@ -127,6 +129,21 @@ func (a *Applier) setPriority(ctx context.Context, worker string, to client.Clie
 	wl := act.Copy.DeepCopy()
 	wl.Spec.Priority, wl.Spec.PriorityClassRef = act.Priority, act.PriorityClassRef
 	err := to.Patch(ctx, wl, client.MergeFrom(act.Copy))
+	if err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("%s on worker %s: %w", act, worker, err))
+	}
+	wl.ManagedFields = nil
+	a.Memory.Wrote(worker, ref, wl, a.Clock.Now())
+	return nil
+}
+
+// ownWorkload writes over an owner that is gone: a job that was deleted and made anew.
+func (a *Applier) ownWorkload(ctx context.Context, worker string, to client.Client, ref kinds.Ref, act plan.OwnWorkload) error {
+	wl := act.Copy.DeepCopy()
+	wl.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(act.Owner, act.Owner.GroupVersionKind())}
+	// To block the deletion of the job would take a right that Ferry does not have.
+	wl.OwnerReferences[0].BlockOwnerDeletion = nil
+	err := to.Patch(ctx, wl, client.MergeFromWithOptions(act.Copy, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("%s on worker %s: %w", act, worker, err))
 	}

@@ -51,6 +51,10 @@ type Kind struct {
 	lost    func(job *unstructured.Unstructured, now time.Time) map[string]any
 	// workloads tells how many Workloads a job has; nil: one.
 	workloads func(job *unstructured.Unstructured) int
+	// Unlinked tells that Kueue refuses the prebuilt-workload link on this kind. Its
+	// copy comes without a queue, so that Kueue leaves it alone, until the
+	// Workload's copy names it as owner: Kueue takes that for its own.
+	Unlinked bool
 	// Stopped is what the status of a job says once its copy is gone, in the
 	// words of the kind's own controller, and nothing besides. Kueue on the manager
 	// takes the job for inactive by it. Nil: a condition Suspended.

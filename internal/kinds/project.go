@@ -36,7 +36,10 @@ func (k *Kind) Project(job *unstructured.Unstructured, wl *kueue.Workload, m Mar
 	out.SetNamespace(job.GetNamespace())
 	out.SetName(job.GetName())
 	k.mark(out, job, m)
-	if k.workloads == nil {
+	switch {
+	case k.Unlinked:
+		unstructured.RemoveNestedField(out.Object, "metadata", "labels", queueLabel)
+	case k.workloads == nil:
 		linkPrebuilt(out, wl.Name)
 	}
 	for _, path := range k.Drop {
@@ -130,6 +133,19 @@ func linkPrebuilt(job *unstructured.Unstructured, workload string) {
 	}
 	job.SetLabels(labels)
 	job.SetAnnotations(annotations)
+}
+
+// Queued returns the copy with the queue of its original; nil when it has it.
+func Queued(original, current *unstructured.Unstructured) *unstructured.Unstructured {
+	queue := original.GetLabels()[queueLabel]
+	if current.GetLabels()[queueLabel] == queue {
+		return nil
+	}
+	out := current.DeepCopy()
+	labels := out.GetLabels()
+	labels[queueLabel] = queue
+	out.SetLabels(labels)
+	return out
 }
 
 // Flowed returns the copy with the edits that its original got since; nil when

@@ -13,6 +13,7 @@ import (
 // Wire names of Kueue that its API packages do not export.
 const (
 	PrebuiltWorkload   = "kueue.x-k8s.io/prebuilt-workload-name"
+	queueLabel         = "kueue.x-k8s.io/queue-name"
 	JobUIDLabel        = "kueue.x-k8s.io/job-uid"
 	jobOwnerGVK        = "kueue.x-k8s.io/job-owner-gvk"
 	jobOwnerName       = "kueue.x-k8s.io/job-owner-name"

@@ -69,6 +69,12 @@ type CreateWorkload struct {
 // CreateJob makes the copy of the job on a worker.
 type CreateJob struct{ Copy *unstructured.Unstructured }
 
+// OwnWorkload makes the copy of the job the owner of the Workload's copy.
+type OwnWorkload struct {
+	Copy  *kueue.Workload
+	Owner *unstructured.Unstructured
+}
+
 // EditJob lets the copy of the job follow an edit that its kind allows while it runs.
 type EditJob struct{ Copy, Want *unstructured.Unstructured }
 
@@ -96,6 +102,7 @@ func (MirrorStatus) action()   {}
 func (Finish) action()         {}
 func (CreateWorkload) action() {}
 func (CreateJob) action()      {}
+func (OwnWorkload) action()    {}
 func (EditJob) action()        {}
 func (SetPriority) action()    {}
 func (Delete) action()         {}
@@ -114,6 +121,9 @@ func (a Finish) String() string         { return fmt.Sprintf("finish %s", a.Work
 func (a CreateWorkload) String() string { return fmt.Sprintf("create Workload %s", a.Copy.Name) }
 func (a CreateJob) String() string {
 	return fmt.Sprintf("create %s %s", a.Copy.GetKind(), a.Copy.GetName())
+}
+func (a OwnWorkload) String() string {
+	return fmt.Sprintf("give %s its owner %s", a.Copy.Name, a.Owner.GetName())
 }
 func (a EditJob) String() string {
 	return fmt.Sprintf("edit %s %s", a.Copy.GetKind(), a.Copy.GetName())

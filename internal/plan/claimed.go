@@ -31,9 +31,11 @@ func (v *view) serveClaim(p *Plan, w *Worker) bool {
 	case w.Blind:
 		p.Because = fmt.Sprintf("Worker %q cannot show the job now: %s", w.Name, w.Why)
 	case len(w.Jobs) > 0:
-		v.confirm(p, w)
-		v.followEdits(p, w)
-		v.followMembers(p, w)
+		if v.link(p, w) {
+			v.confirm(p, w)
+			v.followEdits(p, w)
+			v.followMembers(p, w)
+		}
 	case ready:
 		v.retry(p, reason.CopyGone(w.Name, v.Kind.GVK.Kind), true)
 	case w.Foreign:

@@ -1,0 +1,172 @@
+package e2e_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+type metaOwner = metav1.OwnerReference
+
+// managedKind is a kind with a managedBy field, and its example in examples/kinds.
+type managedKind struct {
+	example string
+	// serves: it runs until it is deleted.
+	serves bool
+	// selfDeleting are settings by which the worker would delete the copy at its end.
+	selfDeleting map[string]any
+	// longName is how long a name may be; 0 where the kind allows none that matters here.
+	longName int
+}
+
+var runPolicyTTL = map[string]any{"spec.runPolicy.ttlSecondsAfterFinished": int64(0)}
+
+// operators are started one after the other, lest they all need the machine at once.
+var operators = []struct {
+	name  string
+	kinds []managedKind
+}{
+	{"jobset", []managedKind{{example: "jobset", selfDeleting: map[string]any{"spec.ttlSecondsAfterFinished": int64(0)}}}},
+	{"training-operator", []managedKind{
+		{example: "pytorchjob", selfDeleting: runPolicyTTL, longName: 52}, {example: "tfjob", selfDeleting: runPolicyTTL},
+		{example: "xgboostjob", selfDeleting: runPolicyTTL}, {example: "paddlejob", selfDeleting: runPolicyTTL}, {example: "jaxjob", selfDeleting: runPolicyTTL},
+	}},
+	{"mpi-operator", []managedKind{{example: "mpijob", selfDeleting: runPolicyTTL}}},
+	{"kuberay", []managedKind{{example: "rayjob"}, {example: "raycluster", serves: true}, {example: "rayservice", serves: true}}},
+	{"trainer", []managedKind{{example: "trainjob"}}},
+	{"appwrapper", []managedKind{{example: "appwrapper", longName: 80}}},
+}
+
+// TestKindsWithManagedBy runs an example of each kind under its own operator.
+func TestKindsWithManagedBy(t *testing.T) {
+	for _, operator := range operators {
+		t.Run(operator.name, func(t *testing.T) {
+			startOperator(t, operator.name)
+			t.Run("beside each other", func(t *testing.T) {
+				for _, kind := range operator.kinds {
+					t.Run(kind.example, func(t *testing.T) {
+						t.Parallel()
+						runsAsWritten(t, kind)
+					})
+					t.Run(kind.example+" edges", func(t *testing.T) {
+						t.Parallel()
+						edges(t, kind)
+					})
+				}
+			})
+		})
+	}
+}
+
+// startOperator runs a kind's operator on the workers for the time of a test.
+func startOperator(t *testing.T, name string) {
+	t.Helper()
+	NewWithT(t).Expect(fleet.StartOperator(context.Background(), name)).To(Succeed())
+	t.Cleanup(func() {
+		if err := fleet.StopOperator(context.Background(), name); err != nil {
+			t.Logf("stop %s: %v", name, err)
+		}
+	})
+}
+
+// runsAsWritten: what a user wrote runs on one worker, is seen on the manager as it runs, and leaves nothing behind.
+func runsAsWritten(t *testing.T, kind managedKind) {
+	s := newSite(t)
+	job := s.sample(kind.example)
+	s.leaveKind(job)
+	row := s.kindOf(job)
+	made := s.create("manager", job)
+	by, _, _ := unstructured.NestedString(made.Object, row.ManagedBy...)
+	s.Expect(by).To(Equal(kueue.MultiKueueControllerName), "managedBy")
+
+	worker := s.awaitMirrored(job)
+	s.Expect(s.read(s, other(worker), job)).To(BeNil(), "on the other worker")
+	if kind.serves {
+		s.awaitServing(job, worker)
+		s.Expect(manager().Delete(s.ctx, made, background)).To(Succeed())
+	} else {
+		s.awaitOver(job, kueue.WorkloadFinishedReasonSucceeded)
+	}
+	s.awaitNothingLeft(job)
+	s.expectNoPodEver()
+	if !kind.serves {
+		over, _ := row.Ended(s.read(s, "manager", job))
+		s.Expect(over).To(BeTrue(), "the result stays")
+	}
+}
+
+// awaitServing waits until Kueue on the manager takes the job for active, by its mirrored status.
+func (s *site) awaitServing(job *unstructured.Unstructured, worker string) {
+	s.t.Helper()
+	s.Eventually(func(g Gomega) {
+		original, copied := s.read(g, "manager", job), s.read(g, worker, job)
+		g.Expect(copied).NotTo(BeNil())
+		g.Expect(statusOf(original)).To(Equal(statusOf(copied)))
+		g.Expect(statusOf(original)).To(Or(HaveKeyWithValue("state", "ready"), HaveKeyWithValue("serviceStatus", "Running")))
+		generation, found, _ := unstructured.NestedInt64(original.Object, "status", "observedGeneration")
+		g.Expect(!found || generation == original.GetGeneration()).To(BeTrue(), "observedGeneration %d of %d", generation, original.GetGeneration())
+	}).Should(Succeed(), "%s should serve", job.GetName())
+}
+
+// edges: a worker holds somebody else's object of that name; the name is long; the worker is told to delete the job at
+// its end; then the job is made anew under the same name.
+func edges(t *testing.T, kind managedKind) {
+	s := newSite(t)
+	job := s.sample(kind.example)
+	s.leaveKind(job)
+	if kind.longName > 0 {
+		job.SetName(longest(job, kind.longName))
+	}
+	foreign := job.DeepCopy()
+	foreign.SetLabels(nil)
+	s.Expect(unstructured.SetNestedField(foreign.Object, true, s.kindOf(job).Suspend...)).To(Succeed())
+	foreign = s.create("w1", foreign)
+	for path, value := range kind.selfDeleting {
+		s.Expect(unstructured.SetNestedField(job.Object, value, strings.Split(path, ".")...)).To(Succeed())
+	}
+
+	first := s.create("manager", job)
+	s.Expect(s.awaitMirroredOn("w2", job)).To(Equal("w2"))
+	if !kind.serves {
+		s.awaitOver(job, kueue.WorkloadFinishedReasonSucceeded)
+		s.awaitGoneOn("w2", job)
+	}
+	s.Expect(manager().Delete(s.ctx, first, background)).To(Succeed())
+	s.awaitGoneOn("manager", job)
+	second := s.create("manager", job)
+	s.Expect(second.GetUID()).NotTo(Equal(first.GetUID()))
+	s.awaitMirroredOn("w2", job)
+	s.Eventually(func(g Gomega) {
+		copied := s.read(g, "w2", job)
+		g.Expect(copied).NotTo(BeNil())
+		g.Expect(copied.GetAnnotations()).To(HaveKeyWithValue(kueue.MultiKueueOriginUIDAnnotation, string(second.GetUID())))
+	}).Should(Succeed())
+	s.Expect(manager().Delete(s.ctx, second, background)).To(Succeed())
+	s.awaitGoneOn("w2", job)
+	s.Expect(s.read(s, "w1", job)).To(HaveField("GetUID()", foreign.GetUID()), "somebody else's object")
+	s.expectNoPodEver()
+}
+
+func (s *site) awaitMirroredOn(worker string, job *unstructured.Unstructured) string {
+	s.t.Helper()
+	s.Eventually(func(g Gomega) {
+		g.Expect(s.workloadOf(g, job).Status.ClusterName).To(HaveValue(Equal(worker)))
+	}).Should(Succeed(), "%s should go to %s", job.GetName(), worker)
+	return s.awaitMirrored(job)
+}
+
+func (s *site) awaitGoneOn(cluster string, job *unstructured.Unstructured) {
+	s.t.Helper()
+	s.Eventually(func(g Gomega) {
+		g.Expect(s.read(g, cluster, job)).To(BeNil())
+		if cluster != "manager" {
+			g.Expect(s.workloads(g, cluster)).To(BeEmpty(), "Workloads")
+			g.Expect(s.pods(g, cluster)).To(BeEmpty(), "pods")
+		}
+	}).Should(Succeed(), "%s should leave %s", job.GetName(), cluster)
+}
