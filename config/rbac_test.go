@@ -61,6 +61,8 @@ func TestWhatFerryMayDo(t *testing.T) {
 		{"ferry-manager", write, kueue, "multikueueclusters", false},
 		{"ferry-manager", read, kueue, "clusterqueues", true},
 		{"ferry-manager", read, kueue, "localqueues", true},
+		{"ferry-manager", read, "apiextensions.k8s.io", "customresourcedefinitions", true},
+		{"ferry-manager", write, "apiextensions.k8s.io", "customresourcedefinitions", false},
 		{"ferry-manager", "create patch", "", "events", true},
 		{"ferry-manager", "create patch", "events.k8s.io", "events", true},
 		{"ferry-manager", "create", "authentication.k8s.io", "tokenreviews", true},

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -19,6 +20,8 @@ type Fields struct {
 	Suspended string
 	// PlainStatus: the status is no subresource.
 	PlainStatus bool
+	// Plural is the kind's resource name; empty where it is regular.
+	Plural string
 }
 
 // Custom returns the row of a kind that is not built in. Its status comes back
@@ -30,9 +33,13 @@ func Custom(gvk schema.GroupVersionKind, f Fields) Kind {
 		Framework: gvk.Kind + "." + gvk.Version + "." + gvk.Group,
 		GVK:       gvk,
 		ManagedBy: f.ManagedBy, Suspend: f.Suspend, Suspended: f.Suspended,
-		Drop: f.Drop, Flow: f.Flow, PlainStatus: f.PlainStatus,
+		Drop: f.Drop, Flow: f.Flow, PlainStatus: f.PlainStatus, Plural: f.Plural,
 		// Without a copy nothing of the job runs anywhere, and it has no status, as when it was new.
 		Stopped: map[string]any{},
+	}
+	if k.Plural == "" {
+		regular, _ := meta.UnsafeGuessKindToResource(gvk)
+		k.Plural = regular.Resource
 	}
 	if f.ManagedBy.Within(Path{"metadata", "labels"}) {
 		k.Mark = labelMark

@@ -191,6 +191,15 @@ func NewTable(enabled []string, custom ...Kind) *Table {
 // Rows returns the enabled kinds in a fixed order.
 func (t *Table) Rows() []*Kind { return t.rows }
 
+// Frameworks names the enabled kinds as Kueue's configuration does.
+func (t *Table) Frameworks() []string {
+	var names []string
+	for _, k := range t.rows {
+		names = append(names, k.Framework)
+	}
+	return names
+}
+
 // ByName finds a kind by its Name; nil when it is not in the table.
 func (t *Table) ByName(name string) *Kind {
 	for _, k := range t.rows {
