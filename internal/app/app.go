@@ -53,7 +53,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	o.Log.Info("Starting Ferry", "version", o.Version, "origin", origin, "kinds", tableOf(o.Config).Frameworks(), "dispatcher", o.Config.MultiKueue.DispatcherName)
+	o.Log.Info("Starting Ferry", "version", o.Version, "origin", origin, "kinds", Table(o.Config).Frameworks(), "dispatcher", o.Config.MultiKueue.DispatcherName)
 	if err := assemble(ctx, mgr, o, origin); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func managerConfig(o Options) (*rest.Config, error) {
 
 // assemble is the list of Ferry's parts.
 func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) error {
-	table := tableOf(o.Config)
+	table := Table(o.Config)
 	w := &wiring{in: &inlet.Inlet[kinds.Ref]{}, clusters: &inlet.Inlet[reconcile.Request]{}, log: o.Log}
 	var err error
 	if w.jobs, err = jobs.New(jobsOptions(mgr, o, table)); err != nil {

@@ -15,8 +15,8 @@ import (
 	"ferry.dev/ferry/internal/observe"
 )
 
-// tableOf is the table of the kinds that the configuration turns on; it must be valid.
-func tableOf(c *config.Configuration) *kinds.Table {
+// Table is the table of the kinds that the configuration turns on; it must be valid.
+func Table(c *config.Configuration) *kinds.Table {
 	var custom []kinds.Kind
 	for _, e := range c.MultiKueue.ExternalFrameworks {
 		gvk, _ := e.GVK()

@@ -19,6 +19,7 @@ func (j *Jobs) watchDefinitions(ctx context.Context) {
 	handler := toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    j.definitionChanged,
 		UpdateFunc: func(_, after any) { j.definitionChanged(after) },
+		DeleteFunc: j.definitionChanged,
 	}
 	life, end := context.WithCancel(ctx)
 	defer end()
@@ -41,6 +42,9 @@ func (j *Jobs) watchDefinitions(ctx context.Context) {
 
 // definitionChanged goes by the name of the CRD, which is plural.group.
 func (j *Jobs) definitionChanged(obj any) {
+	if last, unknown := obj.(toolscache.DeletedFinalStateUnknown); unknown {
+		obj = last.Obj
+	}
 	if crd, is := obj.(*metav1.PartialObjectMetadata); is {
 		_, group, _ := strings.Cut(crd.Name, ".")
 		j.Look(group)

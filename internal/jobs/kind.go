@@ -18,8 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// answersIn bounds one look for a kind.
-const answersIn = 10 * time.Second
+const (
+	// answersIn bounds one look for a kind.
+	answersIn = 10 * time.Second
+	// settled is how long discovery may lag behind a change of a CRD.
+	settled = 10 * time.Second
+)
 
 // kind is one job kind on the manager. No failure of it touches another.
 type kind struct {
@@ -127,20 +131,45 @@ func (k *kind) serve(ctx context.Context) (served bool, err error) {
 		return false, ctx.Err()
 	}
 	k.decide(&verdict{from: made})
-	select {
-	case err = <-failed:
-	case <-ctx.Done():
-		return true, ctx.Err()
+	if err = k.last(ctx, failed); ctx.Err() == nil {
+		k.decide(k.after(ctx, made, err))
 	}
-	k.decide(k.after(ctx, made, err))
 	return true, err
 }
+
+// last returns why a kind that is read cannot be read any more, once that is so. A watch may outlive its CRD by minutes,
+// and not show the objects of the next one; so the kind is looked for after a change of its CRD.
+func (k *kind) last(ctx context.Context, failed <-chan error) error {
+	var look <-chan time.Time
+	wait := settled
+	for {
+		select {
+		case err := <-failed:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-k.kick:
+			wait = k.jobs.options.RecheckFirst
+			look = time.After(wait)
+		case <-look:
+			if err := k.discover(ctx); isAbsent(err) {
+				return err
+			}
+			look = nil
+			if wait *= 2; wait < settled {
+				look = time.After(wait)
+			}
+		}
+	}
+}
+
+func isAbsent(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
 
 // after is the verdict when a kind cannot be read any more. One whose objects were all seen to be deleted, as they are
 // when a CRD is, has none; otherwise nobody knows what became of them.
 func (k *kind) after(ctx context.Context, last client.Reader, err error) *verdict {
 	rest := k.list()
-	if apierrors.IsNotFound(err) && last.List(ctx, rest, client.Limit(1)) == nil && len(rest.Items) == 0 {
+	if isAbsent(err) && last.List(ctx, rest, client.Limit(1)) == nil && len(rest.Items) == 0 {
 		return &verdict{from: nothing{k.gvk}, why: k.explain(err)}
 	}
 	return &verdict{why: k.explain(err)}
@@ -209,7 +238,7 @@ func (k *kind) decide(now *verdict) {
 // explain says for a human why the kind cannot be read.
 func (k *kind) explain(err error) string {
 	switch {
-	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+	case isAbsent(err):
 		return fmt.Sprintf("the manager does not serve %s in %s: install its CRD there", k.gvk.Kind, k.gvk.GroupVersion())
 	case apierrors.IsForbidden(err):
 		return fmt.Sprintf("%v; grant this permission to Ferry's ServiceAccount on the manager", err)

@@ -1,7 +1,9 @@
 package e2e_test
 
 import (
+	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -99,6 +101,7 @@ func TestWorkflowsWhereTheirCRDIs(t *testing.T) {
 	// The manager loses it, with all its jobs: nothing of them stays. Then it comes back.
 	s.uninstall("manager")
 	s.awaitNoCustomOn(s.workers...)
+	s.Eventually(func() int { return s.unreadable() }).Should(Equal(2), "before it was first installed, and now")
 	s.Expect(s.fetch("http://" + fleet.Ferry().HealthAddress + "/readyz")).To(Equal("ok"))
 	s.Expect(manager().DeleteAllOf(s.ctx, &kueue.Workload{}, client.InNamespace(s.namespace))).To(Succeed())
 	s.install("manager")
@@ -106,6 +109,13 @@ func TestWorkflowsWhereTheirCRDIs(t *testing.T) {
 	s.awaitCustomEnded("again", kueue.WorkloadFinishedReasonSucceeded)
 	s.Expect(s.customCreations("again")).To(Equal(map[string]int{"w2": 1}))
 	s.awaitNoCustomOn(s.workers...)
+}
+
+// unreadable counts how often Ferry said that the kind cannot be read on the manager.
+func (s *customSite) unreadable() int {
+	log, err := os.ReadFile(fleet.Component("ferry").LogFile())
+	s.Expect(err).NotTo(HaveOccurred())
+	return len(regexp.MustCompile(`cannot be read on the manager.*`+s.kind.GVK.GroupKind().String()).FindAll(log, -1))
 }
 
 func TestFerryNamesAllBadCustomKindsAtOnce(t *testing.T) {
