@@ -1,13 +1,16 @@
 package e2e_test
 
 import (
+	"fmt"
 	"net/http"
+	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
-	rbacv1 "k8s.io/api/rbac/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -201,36 +204,33 @@ func (s *customSite) customCreations(job string) map[string]int {
 
 var customRights sync.Once
 
-// letFerry grants Ferry the custom kinds in all clusters, and lets the manager call its webhook for them, as docs/custom-kinds.md says.
+// letFerry applies what ferry prints for its configuration: its rights in all clusters, and its webhooks.
 func (s *customSite) letFerry() {
 	customRights.Do(func() {
+		config := filepath.Join(fleet.Dir(), "ferry", "config.yaml")
 		for _, c := range fleet.Clusters() {
-			s.Expect(c.Client().Create(s.ctx, customRole(c.IsManager()))).To(Succeed())
-			s.Expect(c.Client().Create(s.ctx, &rbacv1.ClusterRoleBinding{
-				ObjectMeta: metav1.ObjectMeta{Name: "ferry-custom"},
-				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "ferry-custom"},
-				Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: fleet.CredentialsNamespace(), Name: "ferry"}},
-			})).To(Succeed())
+			command := "worker-role"
+			if c.IsManager() {
+				command = "manager-role"
+			}
+			code, printed := runFerry(s.t, command, "--config", config)
+			s.Expect(code).To(BeZero(), printed)
+			objects, err := manifest.Parse([]byte(printed))
+			s.Expect(err).NotTo(HaveOccurred())
+			objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Secret" })
+			if c.IsManager() {
+				s.Expect(manifest.Webhooks(objects, s.ferryEndpoint(), nil)).To(Succeed())
+			}
+			s.Expect(manifest.Apply(s.ctx, c.Client(), objects...)).To(Succeed())
 		}
-		s.addWebhooks(customjobs.PipelineRun, customjobs.Workflow)
 	})
 }
 
-func customRole(onManager bool) *rbacv1.ClusterRole {
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "ferry-custom"}}
-	rule := func(kind *customjobs.Kind, resource string, verbs ...string) {
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{kind.GVK.Group}, Resources: []string{resource}, Verbs: verbs})
-	}
-	for _, kind := range []*customjobs.Kind{customjobs.PipelineRun, customjobs.Workflow} {
-		switch {
-		case !onManager:
-			rule(kind, kind.Resource, "get", "list", "watch", "create", "patch", "delete")
-		case kind == customjobs.Workflow: // its status is no subresource
-			rule(kind, kind.Resource, "get", "list", "watch", "patch")
-		default:
-			rule(kind, kind.Resource, "get", "list", "watch")
-			rule(kind, kind.Resource+"/status", "patch")
-		}
-	}
-	return role
+// ferryEndpoint is where the manager reaches Ferry's webhooks.
+func (s *customSite) ferryEndpoint() manifest.Endpoint {
+	s.t.Helper()
+	now := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	s.Expect(manager().Get(s.ctx, client.ObjectKey{Name: "ferry-mutating-webhook-configuration"}, now)).To(Succeed())
+	ferry := fleet.Ferry()
+	return manifest.Endpoint{Address: fmt.Sprintf("%s:%d", ferry.WebhookHost, ferry.WebhookPort), CA: now.Webhooks[0].ClientConfig.CABundle}
 }
