@@ -15,7 +15,8 @@ import (
 // TestOrder pins the order of the table, and says why where it matters.
 func TestOrder(t *testing.T) {
 	want := []string{
-		"Gone",             // first: a job that is deleted leaves nothing behind, whatever its Workload says
+		"Unseen",           // first: a job that cannot be read is not a job that is gone
+		"Gone",             // next: a job that is deleted leaves nothing behind, whatever its Workload says
 		"UnknownCheck",     // before NotOurs: a check that cannot be attributed is no reason to remove a running copy
 		"Finished",         // before FinishedOnWorker, and before NotManaged and NoQuota: a result stands, and is never turned into a rejection
 		"FinishedOnWorker", // before all that takes a copy away: a result is never lost, also when the queue lost its check
@@ -100,6 +101,8 @@ func noJob(s *plan.Snapshot)   { s.Jobs = nil }
 func noCheck(s *plan.Snapshot) { s.Check = "" }
 func noKind(s *plan.Snapshot)  { s.Kind, s.OwnerKind = nil, "example.com/v1, Kind=Foo" }
 
+func unreadable(s *plan.Snapshot) { s.Jobs, s.Unseen = nil, "the manager does not serve Job" }
+
 func deleted(job *unstructured.Unstructured) { t := now0; job.SetDeletionTimestamp(&t) }
 
 func byUser(job *unstructured.Unstructured) {
@@ -118,6 +121,10 @@ const deleteBoth = "delete Job train, delete Workload wl"
 
 // endings: the job is over, or is to stop.
 var endings = []ruleCase{
+	{rule: "Unseen", name: "keeps everything", when: snap(claimedBy("w1"), started, offered("w2"), unreadable), because: "the manager does not serve Job", unless: snap(claimedBy("w1"), noJob), then: "Gone"},
+	{rule: "Unseen", name: "says why", when: snap(unreadable), does: "manager: set check of wl to Pending"},
+	{rule: "Unseen", name: "says it once", when: snap(unreadable, message("The job cannot be read: the manager does not serve Job"))},
+	{rule: "Unseen", name: "also when the worker is done", when: snap(claimedBy("w1"), started, jobStatus("w1", ended), copyCondition("w1", kueue.WorkloadFinished, "Succeeded"), unreadable), unless: snap(), then: "Nominate"},
 	{rule: "Gone", name: "no job", when: snap(claimedBy("w1"), noJob), does: "w1: delete Workload wl, delete Job train", because: "gone", unless: snap(claimedBy("w1")), then: "Claimed"},
 	{rule: "Gone", name: "being deleted", when: snap(claimedBy("w1"), managerJob(deleted)), does: "w1: " + deleteBoth},
 	{rule: "Gone", name: "beyond reach", when: snap(noJob, lost("w1", time.Hour))},
