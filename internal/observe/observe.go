@@ -68,6 +68,9 @@ func (o *Observer) Snapshot(ctx context.Context, ref kinds.Ref) (plan.Snapshot, 
 	if err != nil {
 		return s, err
 	}
+	if err := o.readFamily(ctx, &s); err != nil {
+		return s, err
+	}
 	s.Host, s.Pruned = o.Memory.host(ref, claimOf(s.Workloads)), o.Memory.prunedOf(ref)
 	for _, name := range names {
 		w, err := o.worker(ctx, &s, name, true)

@@ -15,6 +15,7 @@ var now = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 func TestNominate(t *testing.T) {
 	all := []string{"w1", "w2", "w3", "w4", "w5"}
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	home := placement.AtHome{Home: "w3", Patience: 10 * time.Second, Then: placement.AllAtOnce{}}
 	by2 := placement.Incremental{StepSize: 2, Round: time.Minute}
 	for name, c := range map[string]struct {
 		p     placement.Placement
@@ -34,6 +35,12 @@ func TestNominate(t *testing.T) {
 		"Incremental: nobody is left":          {by2, placement.Input{Eligible: all, NominatedAt: now, Nominated: []string{"w9"}}, all[:2], 0},
 		"Incremental: a step is at least one":  {placement.Incremental{Round: time.Minute}, placement.Input{Eligible: all}, all[:1], 0},
 		"Incremental: skips who is not fit":    {by2, placement.Input{Eligible: []string{"w2", "w4", "w5"}}, []string{"w2", "w4"}, 0},
+		"AtHome: home first":                   {home, placement.Input{Eligible: all}, []string{"w3"}, 0},
+		"AtHome: home has some time":           {home, placement.Input{Eligible: all, Kept: []string{"w3"}, NominatedAt: ago(time.Second)}, []string{"w3"}, 9 * time.Second},
+		"AtHome: then everybody":               {home, placement.Input{Eligible: all, Kept: []string{"w3"}, NominatedAt: ago(time.Minute)}, []string{"w3", "w1", "w2", "w4", "w5"}, 0},
+		"AtHome: home cannot":                  {home, placement.Input{Eligible: all[:2]}, all[:2], 0},
+		"AtHome: home can now":                 {home, placement.Input{Eligible: all, Kept: all[:2], NominatedAt: ago(time.Minute)}, []string{"w3", "w1", "w2"}, 0},
+		"AtHome: another controller decides":   {placement.AtHome{Home: "w3", Then: placement.External{}}, placement.Input{Eligible: all}, nil, 0},
 		"External: what is there":              {placement.External{}, placement.Input{Eligible: all, Kept: all[:1], Nominated: []string{"w3", "w9"}}, []string{"w3", "w9"}, 0},
 		"External: nothing, so nothing to add": {placement.External{}, placement.Input{Eligible: all}, nil, 0},
 	} {

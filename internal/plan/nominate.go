@@ -18,7 +18,7 @@ var nominate = Rule{
 	Doc:  "The placement names the workers to ask; the names are persisted, then each of them gets a copy of the Workload and Kueue there decides.",
 	decide: func(v *view, p *Plan) bool {
 		in := v.placementInput()
-		out := v.Policy.Placement.Nominate(in)
+		out := v.placement().Nominate(in)
 		p.again(out.Again)
 		for i := range v.Workers {
 			v.offer(p, &v.Workers[i])

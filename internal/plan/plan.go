@@ -42,7 +42,17 @@ type Snapshot struct {
 	// Pruned are the objects, by UID, of whose last mirrored status the manager's
 	// API server did not keep all, as it knows fewer fields than the worker's.
 	Pruned map[types.UID]Pruned
+	// Family is what is known of the jobs that this one should run beside.
+	Family Family
 	Policy Policy
+}
+
+// Family are jobs that belong together, as the pods of a Deployment do.
+type Family struct {
+	// Home is the worker that most of them are assigned to; empty if none is.
+	Home string
+	// Earlier names one that chooses first; empty if this job is the first.
+	Earlier string
 }
 
 // Pruned is what became of a status. Asking for the same again changes nothing
@@ -127,7 +137,7 @@ func Rules() []Rule { return rules }
 var rules = []Rule{
 	unseen, gone, unknownCheck, finished, finishedOnWorker, notOurs, noSuchKind, over, notManaged, noQuota, evictedOnManager, decided,
 	readyWithoutClaim, outOfSync, evictedOnWorker, specDrift, workerLost, claimed,
-	waitForChecks, waitForSiblings, waitForCleanup, admittedSomewhere, nominate,
+	waitForChecks, waitForSiblings, waitForCleanup, admittedSomewhere, waitForFamily, nominate,
 }
 
 func newPlan() Plan { return Plan{Workers: map[string][]Action{}} }

@@ -127,6 +127,11 @@ func WaitsForSiblings(have, want int) string {
 	return fmt.Sprintf("Waiting for all Workloads of the job: %d of %d exist", have, want)
 }
 
+// WaitsForFamily says who chooses the worker for all of the job's family.
+func WaitsForFamily(earlier string) string {
+	return fmt.Sprintf("Waiting for %s, which belongs to the same Deployment, to get a worker", earlier)
+}
+
 // Joins says that the rest of the job runs on this worker already.
 func Joins(worker string) string { return fmt.Sprintf("Joining the job on %q", worker) }
 

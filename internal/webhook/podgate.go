@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -51,7 +52,15 @@ func (h *PodGate) Handle(ctx context.Context, req admission.Request) admission.R
 	if !ours {
 		return admission.Allowed("")
 	}
-	return admission.Patched("", addGate(), addLabel(pod))
+	patches := []jsonpatch.Operation{addGate(), addTo("labels", pod.GetLabels(), kinds.GatedLabel, "true")}
+	family, err := h.familyOf(ctx, pod, req.Namespace)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	if family != "" {
+		patches = append(patches, addTo("annotations", pod.GetAnnotations(), kinds.FamilyAnnotation, family))
+	}
+	return admission.Patched("", patches...)
 }
 
 func (h *PodGate) isOurs(ctx context.Context, pod *unstructured.Unstructured, namespace string) (bool, error) {
@@ -95,10 +104,30 @@ func addGate() jsonpatch.Operation {
 	return jsonpatch.NewOperation("add", "/spec/schedulingGates/-", corev1.PodSchedulingGate{Name: kinds.Gate})
 }
 
-// addLabel marks the pod, so that Ferry need not read all pods.
-func addLabel(pod *unstructured.Unstructured) jsonpatch.Operation {
-	if len(pod.GetLabels()) == 0 {
-		return jsonpatch.NewOperation("add", "/metadata/labels", map[string]any{kinds.GatedLabel: "true"})
+// familyOf names the Deployment that a pod belongs to, unless its pods may spread.
+// The Deployment's name is that of the ReplicaSet without the hash that the pods carry too.
+func (h *PodGate) familyOf(ctx context.Context, pod *unstructured.Unstructured, namespace string) (string, error) {
+	owner, hash := metav1.GetControllerOf(pod), pod.GetLabels()[appsv1.DefaultDeploymentUniqueLabelKey]
+	if owner == nil || owner.Kind != "ReplicaSet" || hash == "" {
+		return "", nil
 	}
-	return jsonpatch.NewOperation("add", pointer(kinds.Path{"metadata", "labels", kinds.GatedLabel}), "true")
+	name := strings.TrimSuffix(owner.Name, "-"+hash)
+	deployment := &metav1.PartialObjectMetadata{}
+	deployment.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	err := h.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, deployment)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("read Deployment %q: %w", name, err)
+	}
+	if deployment.Annotations[kinds.SpreadAnnotation] == "true" {
+		return "", nil
+	}
+	return name, nil
+}
+
+// addTo adds a label or an annotation to what the pod has.
+func addTo(field string, has map[string]string, name, value string) jsonpatch.Operation {
+	if len(has) == 0 {
+		return jsonpatch.NewOperation("add", "/metadata/"+field, map[string]any{name: value})
+	}
+	return jsonpatch.NewOperation("add", pointer(kinds.Path{"metadata", field, name}), value)
 }
