@@ -38,7 +38,10 @@ func TestWhatFerryMayDo(t *testing.T) {
 		{"ferry-worker", "update patch", "batch", "jobs/status", false},
 		{"ferry-worker", "deletecollection", "batch", "jobs", false},
 		{"ferry-worker", read + " " + write, "", "secrets", false},
-		{"ferry-worker", read + " " + write, "", "pods", false},
+		{"ferry-worker", "get list watch create patch delete", "", "pods", true},
+		{"ferry-worker", "create", "", "pods/exec", false},
+		{"ferry-worker", "update patch", "", "pods/status", false},
+		{"ferry-worker", read + " " + write, "apps", "deployments", false},
 		{"ferry-worker", "create", "", "serviceaccounts/token", false},
 
 		{"ferry-manager", "get list watch", kueue, "workloads", true},
@@ -47,6 +50,10 @@ func TestWhatFerryMayDo(t *testing.T) {
 		{"ferry-manager", read, "batch", "jobs", true},
 		{"ferry-manager", write, "batch", "jobs", false},
 		{"ferry-manager", "patch", "batch", "jobs/status", true},
+		{"ferry-manager", write, "", "pods", false},
+		{"ferry-manager", "patch", "", "pods/status", true},
+		{"ferry-manager", "patch", "apps", "statefulsets/status", false},
+		{"ferry-manager", write, "apps", "deployments", false},
 		{"ferry-manager", read, kueue, "admissionchecks", true},
 		{"ferry-manager", "patch", kueue, "admissionchecks/status", true},
 		{"ferry-manager", read, kueue, "multikueueconfigs", true},
@@ -85,7 +92,7 @@ func TestEveryKindMayBeDispatched(t *testing.T) {
 			g.Expect(allows(granted["ferry-worker"], verb, kind.GVK.Group, kind.Plural)).To(Equal(copies), "%s %s on a worker", verb, kind.Plural)
 			g.Expect(allows(granted["ferry-worker"], verb, kind.GVK.Group, kind.Plural+"/status")).To(BeFalse(), "%s %s/status on a worker", verb, kind.Plural)
 			g.Expect(allows(granted["ferry-manager"], verb, kind.GVK.Group, kind.Plural)).To(Equal(originals), "%s %s on the manager", verb, kind.Plural)
-			g.Expect(allows(granted["ferry-manager"], verb, kind.GVK.Group, kind.Plural+"/status")).To(Equal(verb == "patch"), "%s %s/status on the manager", verb, kind.Plural)
+			g.Expect(allows(granted["ferry-manager"], verb, kind.GVK.Group, kind.Plural+"/status")).To(Equal(verb == "patch" && len(kind.ManagedBy) > 0 || verb == "patch" && kind.Plural == "pods"), "%s %s/status on the manager", verb, kind.Plural)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (c *Cluster) startKueue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	more, err := readCRDs(paths)
+	more, err := readManifests(paths)
 	if err != nil {
 		return err
 	}
@@ -89,13 +89,13 @@ func (c *Cluster) kueueCRDs() ([]*unstructured.Unstructured, error) {
 	return crds, nil
 }
 
-// readCRDs reads files and folders.
-func readCRDs(paths []string) ([]*unstructured.Unstructured, error) {
+// readManifests reads the objects of files and folders.
+func readManifests(paths []string) ([]*unstructured.Unstructured, error) {
 	var crds []*unstructured.Unstructured
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
-			return nil, fmt.Errorf("read CRDs: %w", err)
+			return nil, fmt.Errorf("read manifests: %w", err)
 		}
 		read := manifest.File
 		if info.IsDir() {

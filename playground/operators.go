@@ -9,6 +9,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -116,7 +117,7 @@ func (p *Playground) InstallOperatorCRDs(ctx context.Context, cluster, name stri
 // they are gone. Finalizers are waited for.
 func (p *Playground) RemoveOperatorCRDs(ctx context.Context, cluster, name string) error {
 	return p.changeCRDs(ctx, cluster, name, func(c *Cluster, row operator.Row, dir string) error {
-		crds, err := readCRDs(within(dir, row.CRDs))
+		crds, err := readManifests(within(dir, row.CRDs))
 		if err != nil {
 			return err
 		}
@@ -125,12 +126,13 @@ func (p *Playground) RemoveOperatorCRDs(ctx context.Context, cluster, name strin
 				return fmt.Errorf("remove CRD %s from %s: %w", crd.GetName(), c.Name, err)
 			}
 		}
-		return await(ctx, "the end of "+row.Name+"'s CRDs on "+c.Name, func(ctx context.Context) error {
-			missing, err := c.missing(ctx, crds)
-			if err == nil && len(missing) < len(crds) {
-				err = fmt.Errorf("%d of %d are still there", len(crds)-len(missing), len(crds))
+		return await(ctx, "the end of "+row.Name+"'s kinds on "+c.Name, func(ctx context.Context) error {
+			for _, crd := range crds {
+				if err := c.notServed(ctx, crd); err != nil {
+					return err
+				}
 			}
-			return err
+			return nil
 		}, c.apiserver)
 	})
 }
@@ -189,7 +191,7 @@ func within(dir string, paths []string) []string {
 }
 
 func (c *Cluster) applyFiles(ctx context.Context, dir string, paths []string) error {
-	objects, err := readCRDs(within(dir, paths))
+	objects, err := readManifests(within(dir, paths))
 	if err != nil {
 		return err
 	}
@@ -198,7 +200,7 @@ func (c *Cluster) applyFiles(ctx context.Context, dir string, paths []string) er
 
 // installOperatorCRDs restarts Kueue, and the operator if it runs, when CRDs came that were not there.
 func (c *Cluster) installOperatorCRDs(ctx context.Context, row operator.Row, dir string) error {
-	crds, err := readCRDs(within(dir, row.CRDs))
+	crds, err := readManifests(within(dir, row.CRDs))
 	if err != nil {
 		return err
 	}
@@ -235,4 +237,20 @@ func (c *Cluster) missing(ctx context.Context, crds []*unstructured.Unstructured
 		}
 	}
 	return missing, nil
+}
+
+// notServed is an error while the API server serves the CRD's kind, which it may do for a moment after the CRD went.
+func (c *Cluster) notServed(ctx context.Context, crd *unstructured.Unstructured) error {
+	list, err := manifest.ListOf(crd)
+	if err != nil {
+		return err
+	}
+	err = c.client.List(ctx, list, client.Limit(1))
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("%s of %s is still served", crd.GetName(), c.Name)
 }

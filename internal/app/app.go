@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/apply"
 	"ferry.dev/ferry/internal/config"
@@ -96,7 +95,7 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 	}
 	for _, add := range []func() error{
 		func() error {
-			return mgr.GetFieldIndexer().IndexField(ctx, &kueue.Workload{}, observe.JobIndex, ownerIndex)
+			return addIndexes(ctx, mgr)
 		},
 		func() error { return startInformers(ctx, mgr, table) },
 		func() error { return dispatch.Setup(mgr, w.dispatch, w.in) },
@@ -148,7 +147,7 @@ func workerOptions(c *config.Configuration, w *wiring) worker.Options {
 func fleetOptions(mgr ctrl.Manager, o Options, origin string, table *kinds.Table, w *wiring) fleet.Options {
 	c := o.Config.Workers
 	return fleet.Options{
-		Kinds: table.GVKs(), Origin: origin, Scheme: mgr.GetScheme(),
+		Kinds: table.GVKs(), Unnamed: table.Unnamed(), Origin: origin, Scheme: mgr.GetScheme(),
 		Index: fleet.Index{Field: observe.JobIndex, Extract: observe.CopyIndex},
 		QPS:   *c.ClientConnection.QPS, Burst: int(*c.ClientConnection.Burst),
 		RequestTimeout: c.RequestTimeout.Duration, ProbeInterval: c.ProbeInterval.Duration, ProbeTimeout: c.ProbeTimeout.Duration,

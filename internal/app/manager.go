@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -53,6 +54,8 @@ func managerOptions(o Options) ctrl.Options {
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Secret{}: {Namespaces: map[string]cache.Config{c.Namespace: {}}},
+				// Of the pods only the dispatched ones are Ferry's concern.
+				gatedPod(): {Label: labels.SelectorFromSet(labels.Set{kinds.GatedLabel: "true"})},
 			},
 		},
 	}
@@ -86,12 +89,21 @@ func role(c *config.Configuration) string {
 	return "standalone"
 }
 
-func ownerIndex(obj client.Object) []string {
-	wl, isWorkload := obj.(*kueue.Workload)
-	if !isWorkload {
-		return nil
+// addIndexes lets the Workloads and the pods of a job be found in the cache.
+func addIndexes(ctx context.Context, mgr ctrl.Manager) error {
+	for _, obj := range []client.Object{&kueue.Workload{}, gatedPod()} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, obj, observe.JobIndex, observe.OwnerIndex); err != nil {
+			return fmt.Errorf("indexing %T: %w", obj, err)
+		}
 	}
-	return observe.OwnerIndex(wl)
+	return nil
+}
+
+// gatedPod stands for the pods that Ferry reads.
+func gatedPod() *unstructured.Unstructured {
+	pod := &unstructured.Unstructured{}
+	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	return pod
 }
 
 // startInformers opens the caches that controllers and webhooks read, on every

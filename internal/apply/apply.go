@@ -140,7 +140,7 @@ func (a *Applier) mirror(ctx context.Context, ref kinds.Ref, act plan.MirrorStat
 	}
 	job.SetManagedFields(nil)
 	kept, _, _ := unstructured.NestedMap(job.Object, "status")
-	a.Memory.Mirrored(ref, act.Status, kept)
+	a.Memory.Mirrored(ref, job.GetUID(), act.Status, kept)
 	a.Memory.Wrote(observe.Manager, ref, job, a.Clock.Now())
 	return nil
 }

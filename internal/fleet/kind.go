@@ -83,28 +83,35 @@ func (k *servedKind) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, synced := range []<-chan struct{}{ours.synced, names.synced} {
+	now := &serving{ours: ours}
+	mirrors := []*mirror{ours}
+	if names != nil {
+		now.names = names
+		mirrors = append(mirrors, names)
+	}
+	for _, m := range mirrors {
 		select {
-		case <-synced:
+		case <-m.synced:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
-	k.decide(&serving{ours: ours, names: names})
+	k.decide(now)
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
 
-// watch starts the two mirrors of the kind: all of the objects that are ours, and the names of the others.
+// watch starts the two mirrors of the kind: all of the objects that are ours, and the names of the others, unless
+// these are not wanted.
 func (k *servedKind) watch(ctx context.Context, failed func(error, bool)) (ours, names *mirror, err error) {
 	told := func(obj client.Object) { k.conn.options.Events.Changed(k.conn.worker, obj) }
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(k.gvk)
 	ours, err = k.conn.startMirror(ctx, mirrored{
-		object: object, selector: k.conn.ours(), strip: stripManaged, handler: onChange(told), failed: failed,
+		object: object, selector: k.conn.ours(), strip: stripManaged, index: k.conn.options.Index, handler: onChange(told), failed: failed,
 	})
-	if err != nil {
-		return nil, nil, err
+	if err != nil || slices.Contains(k.conn.options.Unnamed, k.gvk) {
+		return ours, nil, err
 	}
 	metadata := &metav1.PartialObjectMetadata{}
 	metadata.SetGroupVersionKind(k.gvk)

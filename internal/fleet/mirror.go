@@ -20,7 +20,7 @@ type mirrored struct {
 	object   client.Object // typed, unstructured or metadata: decides how it is read
 	selector labels.Selector
 	strip    toolscache.TransformFunc
-	index    Index // of Workloads
+	index    Index
 	handler  toolscache.ResourceEventHandler
 	failed   func(err error, stale bool) // a list or watch failed; stale: it has for long
 }
@@ -54,8 +54,8 @@ func (c *conn) startMirror(ctx context.Context, what mirrored) (*mirror, error) 
 		return nil, fmt.Errorf("making a cache for %T: %w", what.object, err)
 	}
 	if what.index.Field != "" {
-		if err := made.IndexField(ctx, what.object, what.index.Field, extractor(what.index)); err != nil {
-			return nil, fmt.Errorf("indexing Workloads by %s: %w", what.index.Field, err)
+		if err := made.IndexField(ctx, what.object, what.index.Field, what.index.Extract); err != nil {
+			return nil, fmt.Errorf("indexing %T by %s: %w", what.object, what.index.Field, err)
 		}
 	}
 	informer, err = made.GetInformer(ctx, what.object, cache.BlockUntilSynced(false))
@@ -71,15 +71,6 @@ func (c *conn) startMirror(ctx context.Context, what mirrored) (*mirror, error) 
 		}
 	})
 	return &mirror{Cache: made, synced: informer.HasSyncedChecker().Done()}, nil
-}
-
-func extractor(index Index) client.IndexerFunc {
-	return func(obj client.Object) []string {
-		if workload, ok := obj.(*kueue.Workload); ok {
-			return index.Extract(workload)
-		}
-		return nil
-	}
 }
 
 // watchHealth tells a watch that stumbles from one that has failed for long without getting anywhere.

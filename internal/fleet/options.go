@@ -11,18 +11,19 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // Options configure a Fleet. Zero values get the defaults named here.
 type Options struct {
 	// Kinds are the job kinds to watch on every worker.
 	Kinds []schema.GroupVersionKind
+	// Unnamed are those of them of which only the objects with our origin are watched: others are too many.
+	Unnamed []schema.GroupVersionKind
 	// Origin is the value of the origin label; only objects with it are read in full.
 	Origin string
 	// Scheme must know Kueue's v1beta2.
 	Scheme *runtime.Scheme
-	// Index adds a field index to the cached Workloads; none if its Field is empty.
+	// Index adds a field index to the cached Workloads and pods; none if its Field is empty.
 	Index Index
 	// QPS and Burst bound the requests of one worker, all kinds together; 200 and 400. Probes do not count.
 	QPS   float32
@@ -54,10 +55,10 @@ type Options struct {
 	connect connector // replaced in tests
 }
 
-// Index is a field index over the Workloads of one worker.
+// Index is a field index over the objects of one worker.
 type Index struct {
 	Field   string
-	Extract func(*kueue.Workload) []string
+	Extract func(client.Object) []string
 }
 
 // Backoff doubles from Initial to Max; 1 s and 30 s.

@@ -60,10 +60,10 @@ func kindsDoc() string {
 	var b strings.Builder
 	b.WriteString(kindsIntro)
 	for _, k := range kinds.All() {
-		fmt.Fprintf(&b, "| [%s](#%s) | `%s` | `%s` | %s |\n", k.GVK.Kind, strings.ToLower(k.GVK.Kind), k.GVK.GroupVersion(), k.Framework, firstOf(k.Doc.Needs))
+		fmt.Fprintf(&b, "| [%s](#%s) | `%s` | `%s` | %s |\n", title(k), strings.ToLower(title(k)), k.GVK.GroupVersion(), strings.Join(append([]string{k.Framework}, k.Also...), "`, `"), firstOf(k.Doc.Needs))
 	}
 	for _, k := range kinds.All() {
-		fmt.Fprintf(&b, "\n## %s\n\n", k.GVK.Kind)
+		fmt.Fprintf(&b, "\n## %s\n\n", title(k))
 		for _, line := range []struct{ what, value string }{
 			{"Left to Ferry on the manager by", managedBy(k)},
 			{"Stays behind", sentence(paths(k.Drop), k.Doc.Drop)},
@@ -77,6 +77,12 @@ func kindsDoc() string {
 		}
 	}
 	return b.String()
+}
+
+// title is the kind's name without its group.
+func title(k kinds.Kind) string {
+	name, _, _ := strings.Cut(k.Name(), ".")
+	return name
 }
 
 func firstOf(needs string) string {

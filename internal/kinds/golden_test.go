@@ -24,7 +24,7 @@ var now = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 
 var marks = kinds.Marks{Origin: "manager-1", Worker: "w1", Reservation: "0-1772359200"}
 
-// TestGolden walks testdata/<group>/<Kind>/{copy,status}/<case>.*.yaml:
+// TestGolden walks testdata/<group>/<Kind>/{copy,status}/<case>.*.yaml, with "core" for the group without a name:
 //
 //	copy/<case>.manager.yaml    the manager's job
 //	copy/<case>.want.yaml       its copy for a worker
@@ -64,7 +64,7 @@ func TestGolden(t *testing.T) {
 func kindOf(t *testing.T, dir string) *kinds.Kind {
 	t.Helper()
 	parts := strings.Split(filepath.Clean(dir), string(filepath.Separator))
-	name := schema.GroupKind{Group: parts[1], Kind: parts[2]}.String()
+	name := schema.GroupKind{Group: strings.TrimPrefix(parts[1], "core"), Kind: parts[2]}.String()
 	kind := kinds.NewTable(kinds.Frameworks()).ByName(name)
 	if kind == nil {
 		t.Fatalf("%s: no kind %s in the table", dir, name)

@@ -17,7 +17,16 @@ type Path []string
 type Kind struct {
 	// Framework is the name of the kind in Kueue's integrations.frameworks.
 	Framework string
-	GVK       schema.GroupVersionKind
+	// Also names further frameworks whose jobs come as objects of this kind.
+	Also []string
+	GVK  schema.GroupVersionKind
+	// name is Kind.Name where the GVK alone does not tell kinds apart.
+	name string
+	// Group is set when a job is all objects of the GVK that name the same pod group.
+	Group bool
+	// Pods is set when the kind's own controller runs on the manager too: its pods
+	// there are gated for good, and each shows the status of its namesake on the worker.
+	Pods bool
 	// Plural is the kind's resource name in the API's paths and in RBAC rules.
 	Plural string
 	// ManagedBy is the field that keeps the job's own controller away on the
@@ -40,6 +49,12 @@ type Kind struct {
 	// copy comes without a queue, so that Kueue leaves it alone, until the
 	// Workload's copy names it as owner: Kueue takes that for its own.
 	Unlinked bool
+	// started tells from the manager's status that an object ran on a worker, and
+	// lost gives the status of one that is gone from there; for kinds with Group.
+	started func(job *unstructured.Unstructured) bool
+	lost    func(job *unstructured.Unstructured, now time.Time) map[string]any
+	// workloads tells how many Workloads a job has; nil: one.
+	workloads func(job *unstructured.Unstructured) int
 	// Stopped is what the status of a job says once its copy is gone, in the
 	// words of the kind's own controller, and nothing besides. Kueue on the manager
 	// takes the job for inactive by it. Nil: a condition Suspended.
@@ -64,7 +79,12 @@ type Doc struct {
 }
 
 // Name is how Ferry writes the kind: Kind.group, as in "Job.batch".
-func (k *Kind) Name() string { return k.GVK.GroupKind().String() }
+func (k *Kind) Name() string {
+	if k.name != "" {
+		return k.name
+	}
+	return k.GVK.GroupKind().String()
+}
 
 // Managed tells whether the manager's job is left to MultiKueue, and if not, why:
 // the sentence is Kueue's.
@@ -77,6 +97,36 @@ func (k *Kind) Managed(job *unstructured.Unstructured) (bool, string) {
 		return true, ""
 	}
 	return false, "Expecting " + pathString(k.ManagedBy) + ` to be "` + kueue.MultiKueueControllerName + `" not "` + by + `"`
+}
+
+// Named tells whether the names that others took on a worker are watched. Pods
+// are too many for that: a taken name shows when the copy is created.
+func (k *Kind) Named() bool { return k.GVK != pod.GVK }
+
+// Mirrored tells whether Ferry writes the status of the manager's job, rather
+// than the kind's own controller there.
+func (k *Kind) Mirrored() bool { return !k.Pods }
+
+// Started tells whether the manager's job shows that it ran on a worker.
+func (k *Kind) Started(job *unstructured.Unstructured) bool {
+	return k.started != nil && k.started(job)
+}
+
+// Lost returns the status of the manager's object, one of a group, whose copy
+// vanished from its worker after it had started.
+func (k *Kind) Lost(job *unstructured.Unstructured, now time.Time) map[string]any {
+	return k.lost(job, now)
+}
+
+// PodKind is the kind of the pods that are mirrored for kinds with Pods.
+func (k *Kind) PodKind() *Kind { return &pod }
+
+// Expected is how many Workloads a job has when all of it is to run.
+func (k *Kind) Expected(job *unstructured.Unstructured) int {
+	if k.workloads == nil {
+		return 1
+	}
+	return k.workloads(job)
 }
 
 // Reflect returns the status that the manager's job should have, given its copy
@@ -105,14 +155,18 @@ type Table struct {
 
 // All returns every kind that Ferry knows.
 func All() []Kind {
-	return slices.Concat([]Kind{batchJob, jobSet}, kubeflowJobs(), []Kind{mpiJob, trainJob, rayJob, rayCluster, rayService, appWrapper})
+	return slices.Concat([]Kind{batchJob, jobSet}, kubeflowJobs(), []Kind{mpiJob, trainJob, rayJob, rayCluster, rayService, appWrapper, pod, podGroup, statefulSet, leaderWorkerSet})
 }
 
 // Frameworks names every kind that Ferry knows as Kueue's integrations.frameworks does.
 func Frameworks() []string {
 	var names []string
 	for _, k := range All() {
-		names = append(names, k.Framework)
+		for _, name := range append([]string{k.Framework}, k.Also...) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
 	}
 	return names
 }
@@ -121,7 +175,8 @@ func Frameworks() []string {
 func NewTable(enabled []string) *Table {
 	t := &Table{}
 	for _, k := range All() {
-		if slices.Contains(enabled, k.Framework) {
+		isOn := func(name string) bool { return slices.Contains(enabled, name) }
+		if isOn(k.Framework) || slices.ContainsFunc(k.Also, isOn) {
 			t.rows = append(t.rows, &k)
 		}
 	}
@@ -141,13 +196,29 @@ func (t *Table) ByName(name string) *Kind {
 	return nil
 }
 
-// GVKs lists the group, version and kind of every row.
+// GVKs lists what to watch: the group, version and kind of every row, and of the pods that are mirrored.
 func (t *Table) GVKs() []schema.GroupVersionKind {
 	var gvks []schema.GroupVersionKind
+	add := func(gvk schema.GroupVersionKind) {
+		if !slices.Contains(gvks, gvk) {
+			gvks = append(gvks, gvk)
+		}
+	}
 	for _, k := range t.rows {
-		gvks = append(gvks, k.GVK)
+		add(k.GVK)
+		if k.Pods {
+			add(pod.GVK)
+		}
 	}
 	return gvks
+}
+
+// Unnamed lists those of GVKs whose other objects on workers are not watched; see Kind.Named.
+func (t *Table) Unnamed() []schema.GroupVersionKind {
+	if slices.Contains(t.GVKs(), pod.GVK) {
+		return []schema.GroupVersionKind{pod.GVK}
+	}
+	return nil
 }
 
 func pathString(p Path) string {

@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"maps"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -36,9 +36,10 @@ func (k *Kind) Project(job *unstructured.Unstructured, wl *kueue.Workload, m Mar
 	out.SetNamespace(job.GetNamespace())
 	out.SetName(job.GetName())
 	k.mark(out, job, m)
-	if k.Unlinked {
+	switch {
+	case k.Unlinked:
 		unstructured.RemoveNestedField(out.Object, "metadata", "labels", queueLabel)
-	} else {
+	case k.workloads == nil:
 		linkPrebuilt(out, wl.Name)
 	}
 	for _, path := range k.Drop {
@@ -99,19 +100,24 @@ func SpecHash(wl *kueue.Workload) string {
 // without what belongs to the manager alone, and with Ferry's marks, which win
 // over anything that a user wrote under the same names.
 func marked(obj metav1.Object, job Ref, m Marks) (labels, annotations map[string]string) {
-	labels, annotations = map[string]string{}, map[string]string{}
-	maps.Copy(labels, obj.GetLabels())
-	for name, value := range obj.GetAnnotations() {
-		if !strings.HasPrefix(name, ferryPrefix) && name != kubectlLastApplied {
-			annotations[name] = value
-		}
-	}
+	labels, annotations = withoutOurs(obj.GetLabels()), withoutOurs(obj.GetAnnotations())
+	delete(annotations, kubectlLastApplied)
 	labels[kueue.MultiKueueOriginLabel] = m.Origin
 	annotations[kueue.MultiKueueOriginUIDAnnotation] = string(obj.GetUID())
 	annotations[JobAnnotation] = job.Kind + "/" + job.Name
 	annotations[ReservationAnnotation] = m.Reservation
 	annotations[WorkerAnnotation] = m.Worker
 	return labels, annotations
+}
+
+func withoutOurs(from map[string]string) map[string]string {
+	to := map[string]string{}
+	for name, value := range from {
+		if !strings.HasPrefix(name, ferryPrefix) {
+			to[name] = value
+		}
+	}
+	return to
 }
 
 // linkPrebuilt ties a job to an existing Workload on its cluster. A label value
@@ -142,24 +148,48 @@ func Queued(original, current *unstructured.Unstructured) *unstructured.Unstruct
 	return out
 }
 
-// Flowed returns the copy with the edits that its original got since; nil when there are none.
+// Flowed returns the copy with the edits that its original got since; nil when
+// there are none. Each generation of the original is followed once, lest two
+// clusters that fill in different defaults never agree.
 func (k *Kind) Flowed(original, current *unstructured.Unstructured) *unstructured.Unstructured {
+	generation := strconv.FormatInt(original.GetGeneration(), 10)
+	if generation != "0" && current.GetAnnotations()[generationAnnotation] == generation {
+		return nil
+	}
+	wanted := k.likeCopy(original, current)
 	var out *unstructured.Unstructured
 	for _, path := range k.Flow {
-		want, wanted, _ := unstructured.NestedFieldCopy(original.Object, path...)
+		want, found, _ := unstructured.NestedFieldCopy(wanted.Object, path...)
 		is, has, _ := unstructured.NestedFieldNoCopy(current.Object, path...)
-		if wanted == has && equality.Semantic.DeepEqual(want, is) {
+		if found == has && equality.Semantic.DeepEqual(want, is) {
 			continue
 		}
 		if out == nil {
 			out = current.DeepCopy()
 		}
-		if !wanted {
+		if !found {
 			unstructured.RemoveNestedField(out.Object, path...)
 			continue
 		}
 		// The parents are there: the API server validated the object.
 		_ = unstructured.SetNestedField(out.Object, want, path...)
 	}
+	if out != nil {
+		annotations := out.GetAnnotations()
+		annotations[generationAnnotation] = generation
+		out.SetAnnotations(annotations)
+	}
+	return out
+}
+
+// likeCopy is the original with what its kind changes on a copy.
+func (k *Kind) likeCopy(original, current *unstructured.Unstructured) *unstructured.Unstructured {
+	if k.project == nil {
+		return original
+	}
+	out := original.DeepCopy()
+	out.SetLabels(current.GetLabels())
+	out.SetAnnotations(current.GetAnnotations())
+	k.project(out)
 	return out
 }

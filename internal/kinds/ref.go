@@ -17,6 +17,7 @@ const (
 	JobUIDLabel        = "kueue.x-k8s.io/job-uid"
 	jobOwnerGVK        = "kueue.x-k8s.io/job-owner-gvk"
 	jobOwnerName       = "kueue.x-k8s.io/job-owner-name"
+	isGroupWorkload    = "kueue.x-k8s.io/is-group-workload"
 	kubectlLastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
@@ -32,6 +33,8 @@ const (
 	WorkerAnnotation = ferryPrefix + "worker"
 	// SpecHashAnnotation is the hash of the manager's Workload spec that a copy was made from.
 	SpecHashAnnotation = ferryPrefix + "spec-hash"
+	// generationAnnotation is the generation of the manager's job whose edits a copy has.
+	generationAnnotation = ferryPrefix + "generation"
 )
 
 // Ref names a job on the manager; its copy on a worker has the same namespace and name.
@@ -49,8 +52,11 @@ func (r Ref) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
 }
 
-// RefOf returns the reference of a job on the manager.
+// RefOf returns the job on the manager that an object there is, or is a part of.
 func RefOf(job *unstructured.Unstructured) Ref {
+	if job.GroupVersionKind() == pod.GVK {
+		return podRef(job)
+	}
 	return Ref{Kind: job.GroupVersionKind().GroupKind().String(), Namespace: job.GetNamespace(), Name: job.GetName()}
 }
 
@@ -60,6 +66,9 @@ func RefOf(job *unstructured.Unstructured) Ref {
 func Owner(wl *kueue.Workload) (Ref, schema.GroupVersionKind) {
 	if gvk, ok := parseGVK(wl.Annotations[jobOwnerGVK]); ok && wl.Annotations[jobOwnerName] != "" {
 		return ref(wl, gvk, wl.Annotations[jobOwnerName]), gvk
+	}
+	if wl.Annotations[isGroupWorkload] == "true" {
+		return ref(wl, podGroup.GVK, wl.Name).of(podGroup.name), podGroup.GVK
 	}
 	owner := metav1.GetControllerOfNoCopy(wl)
 	if owner == nil && len(wl.OwnerReferences) > 0 {
@@ -75,6 +84,11 @@ func Owner(wl *kueue.Workload) (Ref, schema.GroupVersionKind) {
 
 func ref(wl *kueue.Workload, gvk schema.GroupVersionKind, name string) Ref {
 	return Ref{Kind: gvk.GroupKind().String(), Namespace: wl.Namespace, Name: name}
+}
+
+func (r Ref) of(kind string) Ref {
+	r.Kind = kind
+	return r
 }
 
 // parseGVK reads the form that schema.GroupVersionKind prints: "group/version, Kind=Kind".

@@ -1,7 +1,9 @@
 package observe
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -10,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/plan"
@@ -42,7 +43,7 @@ type Memory struct {
 	hosts   map[kinds.Ref]string
 	missing map[place]time.Time
 	blocks  map[place]block
-	pruned  map[kinds.Ref]*plan.Pruned
+	pruned  map[kinds.Ref]map[types.UID]plan.Pruned
 }
 
 type place struct {
@@ -66,7 +67,7 @@ func NewMemory() *Memory {
 	return &Memory{
 		wrote: map[place][]written{}, deleted: map[types.UID]time.Time{},
 		hosts: map[kinds.Ref]string{}, missing: map[place]time.Time{}, blocks: map[place]block{},
-		pruned: map[kinds.Ref]*plan.Pruned{},
+		pruned: map[kinds.Ref]map[types.UID]plan.Pruned{},
 	}
 }
 
@@ -130,20 +131,23 @@ func (m *Memory) Block(worker string, ref kinds.Ref, why string, now time.Time) 
 }
 
 // Mirrored notes what the manager kept of a status.
-func (m *Memory) Mirrored(ref kinds.Ref, asked, kept map[string]any) {
+func (m *Memory) Mirrored(ref kinds.Ref, uid types.UID, asked, kept map[string]any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if kinds.EqualStatus(asked, kept) {
-		delete(m.pruned, ref)
+		delete(m.pruned[ref], uid)
 		return
 	}
-	m.pruned[ref] = &plan.Pruned{Asked: asked, Kept: kept}
+	if m.pruned[ref] == nil {
+		m.pruned[ref] = map[types.UID]plan.Pruned{}
+	}
+	m.pruned[ref][uid] = plan.Pruned{Asked: asked, Kept: kept}
 }
 
-func (m *Memory) prunedOf(ref kinds.Ref) *plan.Pruned {
+func (m *Memory) prunedOf(ref kinds.Ref) map[types.UID]plan.Pruned {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.pruned[ref]
+	return maps.Clone(m.pruned[ref])
 }
 
 // Forget drops everything about a job that is gone from the manager and from all reachable workers.
@@ -202,52 +206,33 @@ func (m *Memory) present(ref kinds.Ref, worker string) {
 	delete(m.missing, place{worker, ref})
 }
 
-// job returns the newer of what the cache shows and what was written; cached may be nil.
-func (m *Memory) job(cluster string, ref kinds.Ref, cached *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
+// recall returns the newer of what a cache shows and what was written, of the
+// job's objects that are like the given one.
+func recall[T client.Object](m *Memory, cluster string, ref kinds.Ref, like T, cached []T, now time.Time) []T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var shown []client.Object
-	if cached != nil {
-		shown = append(shown, cached)
-	}
-	m.expire(place{cluster, ref}, isJob, shown, now)
-	for _, w := range m.wrote[place{cluster, ref}] {
-		job, ok := w.obj.(*unstructured.Unstructured)
-		if ok && (cached == nil || newer(job, cached)) {
-			cached = job
-		}
-	}
-	if cached != nil && m.going(cached, now) {
-		cached = cached.DeepCopy()
-		cached.SetDeletionTimestamp(&metav1.Time{Time: now})
-	}
-	return cached
-}
-
-// workloads is like job, for all Workloads of a job.
-func (m *Memory) workloads(cluster string, ref kinds.Ref, cached []*kueue.Workload, now time.Time) []*kueue.Workload {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.expire(place{cluster, ref}, isWorkload, objects(cached), now)
-	for _, w := range m.wrote[place{cluster, ref}] {
-		wl, ok := w.obj.(*kueue.Workload)
-		if !ok {
+	at := place{cluster, ref}
+	m.expire(at, like, objects(cached), now)
+	for _, w := range m.wrote[at] {
+		if !sameKind(w.obj, like) {
 			continue
 		}
-		i := slices.IndexFunc(cached, func(c *kueue.Workload) bool { return c.Name == wl.Name })
+		obj := w.obj.(T)
+		i := slices.IndexFunc(cached, func(c T) bool { return c.GetName() == obj.GetName() })
 		switch {
 		case i < 0:
-			cached = append(cached, wl)
-		case newer(wl, cached[i]):
-			cached[i] = wl
+			cached = append(cached, obj)
+		case newer(obj, cached[i]):
+			cached[i] = obj
 		}
 	}
-	for i, wl := range cached {
-		if m.going(wl, now) {
-			cached[i] = wl.DeepCopy()
-			cached[i].DeletionTimestamp = &metav1.Time{Time: now}
+	for i, obj := range cached {
+		if m.going(obj, now) {
+			cached[i] = obj.DeepCopyObject().(T)
+			cached[i].SetDeletionTimestamp(&metav1.Time{Time: now})
 		}
 	}
+	slices.SortFunc(cached, func(a, b T) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return cached
 }
 
@@ -258,26 +243,19 @@ func (m *Memory) going(obj metav1.Object, now time.Time) bool {
 
 // expire forgets old writes of one type, but for those of which the cache shows an earlier
 // version of the same object: however long ago, that version is known to be outdated.
-func (m *Memory) expire(at place, typed func(client.Object) bool, cached []client.Object, now time.Time) {
+func (m *Memory) expire(at place, like client.Object, cached []client.Object, now time.Time) {
 	m.keep(at, slices.DeleteFunc(m.wrote[at], func(w written) bool {
 		outdated := func(c client.Object) bool {
 			return sameObject(w.obj, c) && w.obj.GetUID() == c.GetUID() && newer(w.obj, c)
 		}
-		return typed(w.obj) && now.Sub(w.at) > remembered && !slices.ContainsFunc(cached, outdated)
+		return sameKind(w.obj, like) && now.Sub(w.at) > remembered && !slices.ContainsFunc(cached, outdated)
 	}))
 }
 
-func isJob(obj client.Object) bool {
-	_, ok := obj.(*unstructured.Unstructured)
-	return ok
-}
-
-func isWorkload(obj client.Object) bool { return !isJob(obj) }
-
-func objects(wls []*kueue.Workload) []client.Object {
-	list := make([]client.Object, len(wls))
-	for i, wl := range wls {
-		list[i] = wl
+func objects[T client.Object](cached []T) []client.Object {
+	list := make([]client.Object, len(cached))
+	for i, obj := range cached {
+		list[i] = obj
 	}
 	return list
 }
@@ -290,11 +268,19 @@ func (m *Memory) keep(at place, w []written) {
 	m.wrote[at] = w
 }
 
-// sameObject compares type and name; an object that was made anew under its name is the same place.
+// sameObject compares kind and name; an object that was made anew under its name is the same place.
 func sameObject(a, b client.Object) bool {
-	_, x := a.(*kueue.Workload)
-	_, y := b.(*kueue.Workload)
-	return x == y && a.GetName() == b.GetName() && a.GetNamespace() == b.GetNamespace()
+	return sameKind(a, b) && a.GetName() == b.GetName() && a.GetNamespace() == b.GetNamespace()
+}
+
+// sameKind: Workloads are typed, and all else is unstructured and says what it is.
+func sameKind(a, b client.Object) bool {
+	x, jobA := a.(*unstructured.Unstructured)
+	y, jobB := b.(*unstructured.Unstructured)
+	if jobA && jobB {
+		return x.GroupVersionKind().GroupKind() == y.GroupVersionKind().GroupKind()
+	}
+	return jobA == jobB
 }
 
 // newer tells whether a is a later version than b. Versions of one resource are

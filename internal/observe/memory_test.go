@@ -23,7 +23,7 @@ func workload(uid, version string) *kueue.Workload {
 
 // believed is the version that a job's Workload on w1 is taken to have; empty: none.
 func believed(m *Memory, now time.Time, cached ...*kueue.Workload) string {
-	wls := m.workloads("w1", train, cached, now)
+	wls := recall(m, "w1", train, &kueue.Workload{}, cached, now)
 	if len(wls) == 0 {
 		return ""
 	}
@@ -78,7 +78,7 @@ func TestMemoryForgetsAJob(t *testing.T) {
 	m.host(train, "w1")
 	m.Block("w1", train, "refused", start)
 	first := m.missingSince(train, "w1", start)
-	m.Mirrored(train, map[string]any{"active": 1, "new": 1}, map[string]any{"active": 1})
+	m.Mirrored(train, "uid", map[string]any{"active": 1, "new": 1}, map[string]any{"active": 1})
 	if m.host(train, "") != "w1" || m.prunedOf(train) == nil || !first.Equal(m.missingSince(train, "w1", start.Add(time.Hour))) {
 		t.Fatal("what was noted is not remembered")
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -20,19 +21,26 @@ import (
 	"ferry.dev/ferry/internal/plan"
 )
 
-// JobIndex is the cache index of Workloads by the job that they belong to, on
+// JobIndex is the cache index of Workloads and pods by the job that they belong to, on
 // the manager (OwnerIndex) and on workers (CopyIndex).
 const JobIndex = "ferry.dev/job"
 
-// OwnerIndex gives a manager's Workload its index value.
-func OwnerIndex(wl *kueue.Workload) []string {
-	ref, _ := kinds.Owner(wl)
-	return []string{ref.String()}
+// OwnerIndex gives a manager's Workload or pod its index value.
+func OwnerIndex(obj client.Object) []string {
+	switch o := obj.(type) {
+	case *kueue.Workload:
+		ref, _ := kinds.Owner(o)
+		return []string{ref.String()}
+	case *unstructured.Unstructured:
+		return []string{kinds.RefOf(o).String()}
+	default:
+		return nil
+	}
 }
 
-// CopyIndex gives a worker's Workload its index value.
-func CopyIndex(wl *kueue.Workload) []string {
-	if ref, ours := kinds.CopyOf(wl); ours {
+// CopyIndex gives a worker's Workload or pod its index value.
+func CopyIndex(obj client.Object) []string {
+	if ref, ours := kinds.CopyOf(obj); ours {
 		return []string{ref.String()}
 	}
 	return nil
@@ -71,18 +79,22 @@ func (o *Observer) Snapshot(ctx context.Context, ref kinds.Ref) (plan.Snapshot, 
 
 func (o *Observer) readManager(ctx context.Context, s *plan.Snapshot) error {
 	if s.Kind != nil {
-		job, err := o.job(ctx, o.Manager, Manager, s)
+		jobs, err := o.jobs(ctx, o.Manager, Manager, s)
 		if err != nil {
 			return err
 		}
-		s.Job = job
+		pods, err := o.pods(ctx, o.Manager, Manager, s)
+		if err != nil {
+			return err
+		}
+		s.Jobs, s.Pods = jobs, pods
 	}
 	wls, err := o.workloads(ctx, o.Manager, Manager, s.Ref)
 	if err != nil {
 		return err
 	}
 	for _, wl := range wls {
-		if s.Job == nil || ownedBy(wl, s.Job) {
+		if len(s.Jobs) == 0 || slices.ContainsFunc(s.Jobs, func(job *unstructured.Unstructured) bool { return ownedBy(wl, job) }) {
 			s.Workloads = append(s.Workloads, wl)
 		}
 	}
@@ -151,7 +163,7 @@ func (o *Observer) readOthers(ctx context.Context, s *plan.Snapshot, names []str
 		if err != nil {
 			return err
 		}
-		if w.Job != nil || len(w.Workloads) > 0 || name == claimOf(s.Workloads) || name == s.Host {
+		if len(w.Jobs) > 0 || len(w.Workloads) > 0 || name == claimOf(s.Workloads) || name == s.Host {
 			s.Workers = append(s.Workers, w)
 		}
 	}
@@ -167,17 +179,45 @@ func claimOf(wls []*kueue.Workload) string {
 	return ""
 }
 
-func (o *Observer) job(ctx context.Context, from client.Reader, cluster string, s *plan.Snapshot) (*unstructured.Unstructured, error) {
+// jobs are the objects that make up the job: one, or the members of a group.
+func (o *Observer) jobs(ctx context.Context, from client.Reader, cluster string, s *plan.Snapshot) ([]*unstructured.Unstructured, error) {
+	if s.Kind.Group {
+		return o.list(ctx, from, cluster, s, s.Kind.GVK)
+	}
 	job := &unstructured.Unstructured{}
 	job.SetGroupVersionKind(s.Kind.GVK)
-	err := from.Get(ctx, s.Ref.Key(), job)
-	if err != nil {
-		if !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("read %s on %s: %w", s.Ref, clusterName(cluster), err)
-		}
-		job = nil
+	var cached []*unstructured.Unstructured
+	switch err := from.Get(ctx, s.Ref.Key(), job); {
+	case err == nil:
+		cached = append(cached, job)
+	case !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("read %s on %s: %w", s.Ref, clusterName(cluster), err)
 	}
-	return o.Memory.job(cluster, s.Ref, job, s.Now), nil
+	return recall(o.Memory, cluster, s.Ref, job, cached, s.Now), nil
+}
+
+// pods are those of a kind whose pods are mirrored.
+func (o *Observer) pods(ctx context.Context, from client.Reader, cluster string, s *plan.Snapshot) ([]*unstructured.Unstructured, error) {
+	if !s.Kind.Pods {
+		return nil, nil
+	}
+	return o.list(ctx, from, cluster, s, s.Kind.PodKind().GVK)
+}
+
+// list reads all objects of one kind that belong to the job.
+func (o *Observer) list(ctx context.Context, from client.Reader, cluster string, s *plan.Snapshot, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err := from.List(ctx, list, client.InNamespace(s.Ref.Namespace), client.MatchingFields{JobIndex: s.Ref.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the %ss of %s on %s: %w", gvk.Kind, s.Ref, clusterName(cluster), err)
+	}
+	objs := make([]*unstructured.Unstructured, 0, len(list.Items))
+	for i := range list.Items {
+		objs = append(objs, &list.Items[i])
+	}
+	like := &unstructured.Unstructured{}
+	like.SetGroupVersionKind(gvk)
+	return recall(o.Memory, cluster, s.Ref, like, objs, s.Now), nil
 }
 
 func (o *Observer) workloads(ctx context.Context, from client.Reader, cluster string, ref kinds.Ref) ([]*kueue.Workload, error) {
@@ -189,20 +229,7 @@ func (o *Observer) workloads(ctx context.Context, from client.Reader, cluster st
 	for i := range list.Items {
 		wls = append(wls, &list.Items[i])
 	}
-	wls = o.Memory.workloads(cluster, ref, wls, o.Clock.Now())
-	slices.SortFunc(wls, func(a, b *kueue.Workload) int { return compare(a.Name, b.Name) })
-	return wls, nil
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	default:
-		return 0
-	}
+	return recall(o.Memory, cluster, ref, &kueue.Workload{}, wls, o.Clock.Now()), nil
 }
 
 func clusterName(cluster string) string {
@@ -226,7 +253,7 @@ func (o *Observer) lostSince(s *plan.Snapshot, name string, status fleet.Status,
 
 // missingSince is when the worker was first found missing; for a job that is gone it does not matter.
 func (o *Observer) missingSince(s *plan.Snapshot, name string) time.Time {
-	if s.Job == nil && len(s.Workloads) == 0 {
+	if len(s.Jobs) == 0 && len(s.Workloads) == 0 {
 		return s.Now
 	}
 	return o.Memory.missingSince(s.Ref, name, s.Now)

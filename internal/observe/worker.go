@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -73,7 +74,7 @@ func (o *Observer) readWorker(ctx context.Context, conn fleet.Conn, s *plan.Snap
 
 // readJob finds our copy of the job, or that somebody else's object has its name.
 func (o *Observer) readJob(ctx context.Context, conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
-	job, err := o.job(ctx, conn.Reader(), w.Name, s)
+	jobs, err := o.jobs(ctx, conn.Reader(), w.Name, s)
 	var notServed *fleet.NotServedError
 	if errors.As(err, &notServed) {
 		w.Serves, w.Blind, w.Why = false, true, notServed.Error()
@@ -82,18 +83,44 @@ func (o *Observer) readJob(ctx context.Context, conn fleet.Conn, s *plan.Snapsho
 	if err != nil {
 		return err
 	}
-	if job != nil && kinds.IsCopyOf(job, s.Ref) {
-		w.Job = job
+	for _, job := range jobs {
+		if kinds.IsCopyOf(job, s.Ref) {
+			w.Jobs = append(w.Jobs, job)
+		} else {
+			w.Foreign = true
+		}
+	}
+	if err := o.readPods(ctx, conn, s, w); err != nil {
+		return err
+	}
+	if len(jobs) > 0 || !s.Kind.Named() {
 		return nil
 	}
+	return o.findHolder(ctx, conn, s, w)
+}
+
+// readPods finds the pods of our copy. They matter only for what the manager
+// shows, so a worker that does not let them be read can have the job all the same.
+func (o *Observer) readPods(ctx context.Context, conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
+	pods, err := o.pods(ctx, conn.Reader(), w.Name, s)
+	var notServed *fleet.NotServedError
+	if err != nil && !errors.As(err, &notServed) {
+		return err
+	}
+	w.Pods = pods
+	return nil
+}
+
+// findHolder finds out whether somebody else's object has the job's name.
+func (o *Observer) findHolder(ctx context.Context, conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
 	holder := &metav1.PartialObjectMetadata{}
 	holder.SetGroupVersionKind(s.Kind.GVK)
-	err = conn.Names().Get(ctx, s.Ref.Key(), holder)
+	err := conn.Names().Get(ctx, s.Ref.Key(), holder)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("look up the name %s on worker %s: %w", s.Ref, w.Name, err)
 	}
 	// One with our label that the filtered cache does not show yet is ours, on its way.
-	w.Foreign = job != nil || (err == nil && holder.Labels[kueue.MultiKueueOriginLabel] != o.Policy.Origin)
+	w.Foreign = err == nil && holder.Labels[kueue.MultiKueueOriginLabel] != o.Policy.Origin
 	return nil
 }
 
@@ -127,9 +154,8 @@ func (o *Observer) setTwinsApart(w *plan.Worker) {
 		return other
 	}
 	w.Workloads = slices.DeleteFunc(w.Workloads, func(wl *kueue.Workload) bool { return isOther(wl) })
-	if w.Job != nil && isOther(w.Job) {
-		w.Job = nil
-	}
+	w.Jobs = slices.DeleteFunc(w.Jobs, func(job *unstructured.Unstructured) bool { return isOther(job) })
+	w.Pods = slices.DeleteFunc(w.Pods, func(pod *unstructured.Unstructured) bool { return isOther(pod) })
 	if twin != "" {
 		w.Serves, w.Why = false, fmt.Sprintf("it is the same cluster as %s", twin)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/reason"
@@ -29,10 +30,11 @@ func (v *view) serveClaim(p *Plan, w *Worker) bool {
 		v.retry(p, reason.CopyGone(w.Name, "Workload"), true)
 	case w.Blind:
 		p.Because = fmt.Sprintf("Worker %q cannot show the job now: %s", w.Name, w.Why)
-	case w.Job != nil:
+	case len(w.Jobs) > 0:
 		if v.link(p, w) {
 			v.confirm(p, w)
 			v.followEdits(p, w)
+			v.followMembers(p, w)
 		}
 	case ready:
 		v.retry(p, reason.CopyGone(w.Name, v.Kind.GVK.Kind), true)
@@ -58,9 +60,15 @@ func (v *view) place(p *Plan, w *Worker) {
 		}
 	}
 	if len(v.stale[w.Name]) == 0 {
-		wl := v.Workloads[0]
-		p.worker(w.Name, CreateJob{Copy: v.Kind.Project(v.Job, wl, v.marks(w, wl))})
+		for _, job := range v.Jobs {
+			v.create(p, w, job)
+		}
 	}
+}
+
+func (v *view) create(p *Plan, w *Worker, job *unstructured.Unstructured) {
+	wl := v.Workloads[0]
+	p.worker(w.Name, CreateJob{Copy: v.Kind.Project(job, wl, v.marks(w, wl))})
 }
 
 // claimAll tells whether the claim of every Workload is persisted. One of several
@@ -87,5 +95,5 @@ func (v *view) claimAll(p *Plan, w *Worker) bool {
 // confirm makes the check Ready and mirrors the job's status.
 func (v *view) confirm(p *Plan, w *Worker) {
 	v.settle(p, kueue.CheckStateReady, reason.Admitted(w.Name), false)
-	v.mirror(p, w.Job)
+	v.mirrorAll(p, w)
 }

@@ -24,10 +24,10 @@ var (
 	}}
 )
 
-func started(s *plan.Snapshot) { s.Job.Object["spec"].(map[string]any)["suspend"] = false }
+func started(s *plan.Snapshot) { s.Jobs[0].Object["spec"].(map[string]any)["suspend"] = false }
 
 func managerStatus(status map[string]any) with {
-	return func(s *plan.Snapshot) { s.Job.Object["status"] = status }
+	return func(s *plan.Snapshot) { s.Jobs[0].Object["status"] = status }
 }
 
 func finishedOn(worker string, ago time.Duration) with {
@@ -42,7 +42,7 @@ func leaving(wl *kueue.Workload) { wl.DeletionTimestamp = &now0 }
 
 func noCopies(_ *plan.Snapshot, w *plan.Worker) { w.Workloads = nil }
 
-func noJobThere(_ *plan.Snapshot, w *plan.Worker) { w.Job = nil }
+func noJobThere(_ *plan.Snapshot, w *plan.Worker) { w.Jobs = nil }
 
 func twoWorkloads(s *plan.Snapshot) { s.Workloads = append(s.Workloads, newWorkload("wl2")) }
 
@@ -85,7 +85,7 @@ var claims = []ruleCase{
 	{rule: "Claimed", name: "has nothing to do", when: snap(claimedBy("w1"), started, jobStatus("w1", runs), managerStatus(runs))},
 	{rule: "Claimed", name: "mirrors what the manager could not keep once only", when: snap(claimedBy("w1"), started, jobStatus("w1", novel), managerStatus(runs), kept(novel, runs))},
 	{rule: "Claimed", name: "mirrors it again when the manager lost more", when: snap(claimedBy("w1"), started, jobStatus("w1", novel), kept(novel, runs)), does: mirrors},
-	{rule: "Claimed", name: "edits follow", when: snap(claimedBy("w1"), started, jobStatus("w1", runs), managerStatus(runs), func(s *plan.Snapshot) { s.Job.Object["spec"].(map[string]any)["backoffLimit"] = int64(2) }), does: "w1: edit Job train"},
+	{rule: "Claimed", name: "edits follow", when: snap(claimedBy("w1"), started, jobStatus("w1", runs), managerStatus(runs), func(s *plan.Snapshot) { s.Jobs[0].Object["spec"].(map[string]any)["backoffLimit"] = int64(2) }), does: "w1: edit Job train"},
 	{rule: "Claimed", name: "priority follows", when: snap(claimedBy("w1"), priority(9)), does: "w1: set priority of wl"},
 	{rule: "Claimed", name: "copy vanished", when: snap(claimedBy("w1"), on("w1", noCopies)), does: retry, because: "the Workload is gone"},
 	{rule: "Claimed", name: "job vanished", when: snap(claimedBy("w1"), on("w1", noJobThere)), does: retry, because: "the Job is gone"},

@@ -26,7 +26,7 @@ var finishedOnWorker = Rule{
 		p.Because = fmt.Sprintf("The job finished on worker %q", r.worker)
 		v.removeFromAllBut(p, r.worker)
 		delete(v.stale, r.worker)
-		if !v.mirror(p, r.job) && v.mayBeOver(r.job) {
+		if !v.mirrorJobs(p, r.jobs) && v.mayBeOver(r.jobs...) {
 			// Otherwise the Workload's end was seen first: the two come by separate watches.
 			v.finishWorkloads(p, r)
 		}
@@ -37,7 +37,7 @@ var finishedOnWorker = Rule{
 // result is a job that is over on a worker, with the copies of its Workloads.
 type result struct {
 	worker string
-	job    *unstructured.Unstructured
+	jobs   []*unstructured.Unstructured
 	copies []*kueue.Workload
 }
 
@@ -51,7 +51,7 @@ func (v *view) findResult() *result {
 		if !w.Reachable || !v.isOver(w) {
 			continue
 		}
-		r := &result{worker: w.Name, job: w.Job, copies: w.Workloads}
+		r := &result{worker: w.Name, jobs: w.Jobs, copies: w.Workloads}
 		if found == nil || v.comesBefore(r, found) {
 			found = r
 		}
@@ -80,11 +80,13 @@ func (r *result) endedAt() time.Time {
 }
 
 func (v *view) isOver(w *Worker) bool {
-	if v.Kind == nil || v.Job == nil || w.Job == nil || len(v.Workloads) == 0 || len(w.Workloads) == 0 {
+	if v.Kind == nil || len(v.Jobs) == 0 || len(w.Jobs) == 0 || len(v.Workloads) == 0 || len(w.Workloads) == 0 {
 		return false
 	}
-	if originUID(w.Job) != string(v.Job.GetUID()) {
-		return false
+	for _, job := range w.Jobs {
+		if on := named(v.Jobs, job.GetName()); on == nil || originUID(job) != string(on.GetUID()) {
+			return false
+		}
 	}
 	for _, c := range w.Workloads {
 		wl := v.original(c.Name)

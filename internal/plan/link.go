@@ -14,15 +14,16 @@ func (v *view) link(p *Plan, w *Worker) (linked bool) {
 	if !v.Kind.Unlinked {
 		return true
 	}
+	job, made := v.Jobs[0], w.Jobs[0]
 	p.Because = reason.Placing(w.Name)
 	for _, c := range w.Workloads {
-		if !metav1.IsControlledBy(c, w.Job) {
-			p.worker(w.Name, OwnWorkload{Copy: c, Owner: w.Job})
+		if !metav1.IsControlledBy(c, made) {
+			p.worker(w.Name, OwnWorkload{Copy: c, Owner: made})
 			return false
 		}
 	}
-	if want := kinds.Queued(v.Job, w.Job); want != nil {
-		p.worker(w.Name, EditJob{Copy: w.Job, Want: want})
+	if want := kinds.Queued(job, made); want != nil {
+		p.worker(w.Name, EditJob{Copy: made, Want: want})
 		return false
 	}
 	return true

@@ -17,20 +17,21 @@ func TestLink(t *testing.T) {
 	jax := kinds.NewTable([]string{"kubeflow.org/jaxjob"}).Rows()[0]
 	jaxJob := func(s *plan.Snapshot) {
 		s.Kind, s.Ref.Kind = jax, jax.Name()
-		s.Job.SetGroupVersionKind(jax.GVK)
-		s.Job.SetLabels(map[string]string{"kueue.x-k8s.io/queue-name": "team"})
-		s.Job.Object["spec"] = map[string]any{"runPolicy": map[string]any{"managedBy": kueue.MultiKueueControllerName}}
+		s.Jobs[0].SetGroupVersionKind(jax.GVK)
+		s.Jobs[0].SetLabels(map[string]string{"kueue.x-k8s.io/queue-name": "team"})
+		s.Jobs[0].Object["spec"] = map[string]any{"runPolicy": map[string]any{"managedBy": kueue.MultiKueueControllerName}}
 	}
 	placed := on("w1", func(s *plan.Snapshot, w *plan.Worker) {
-		w.Job = jax.Project(s.Job, s.Workloads[0], kinds.Marks{Origin: "m", Reservation: plan.Reservation(s.Workloads[0])})
-		w.Job.SetUID("w1-job")
+		made := jax.Project(s.Jobs[0], s.Workloads[0], kinds.Marks{Origin: "m", Reservation: plan.Reservation(s.Workloads[0])})
+		made.SetUID("w1-job")
+		w.Jobs = []*unstructured.Unstructured{made}
 	})
 	owned := copies("w1", func(c *kueue.Workload) {
 		owner := &unstructured.Unstructured{}
 		owner.SetUID("w1-job")
 		c.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, jax.GVK)}
 	})
-	queued := on("w1", func(s *plan.Snapshot, w *plan.Worker) { w.Job = kinds.Queued(s.Job, w.Job) })
+	queued := on("w1", func(s *plan.Snapshot, w *plan.Worker) { w.Jobs[0] = kinds.Queued(s.Jobs[0], w.Jobs[0]) })
 	start := all(jaxJob, claim("w1"), nominated("w1"), offered("w1"), admitted("w1", 0), placed)
 	for _, c := range []struct {
 		name, want string
@@ -38,7 +39,7 @@ func TestLink(t *testing.T) {
 	}{
 		{"owner first", "Claimed | w1: give wl its owner train", snap(start)},
 		{"then the queue", "Claimed | w1: edit JAXJob train", snap(start, owned)},
-		{"an owner that is gone", "Claimed | w1: give wl its owner train", snap(start, owned, on("w1", func(_ *plan.Snapshot, w *plan.Worker) { w.Job.SetUID("another") }))},
+		{"an owner that is gone", "Claimed | w1: give wl its owner train", snap(start, owned, on("w1", func(_ *plan.Snapshot, w *plan.Worker) { w.Jobs[0].SetUID("another") }))},
 		{"linked", "Claimed | manager: set check of wl to Ready", snap(start, owned, queued)},
 	} {
 		if got := show(plan.Decide(c.when)); got != c.want {

@@ -16,9 +16,7 @@ var notOurs = Rule{
 			return true
 		}
 		v.removeFromAllBut(p, w.Name)
-		if w.Job != nil {
-			v.mirror(p, w.Job)
-		}
+		v.mirrorAll(p, w)
 		return true
 	},
 }

@@ -4,7 +4,7 @@ var over = Rule{
 	Name: "Over",
 	Doc:  "The job's status on the manager says that it is over, but its Workload is not finished yet: it never runs again. Every worker removes its copy, and Kueue on the manager finishes the Workload.",
 	decide: func(v *view, p *Plan) bool {
-		if ended, known := v.Kind.Ended(v.Job); !ended || !known {
+		if !v.allEnded(v.Jobs) {
 			return false
 		}
 		p.Because = "The job is over"

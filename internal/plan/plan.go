@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/kinds"
@@ -18,8 +19,11 @@ type Snapshot struct {
 	// Kind is nil when the job's kind is not dispatched; OwnerKind then says what it is.
 	Kind      *kinds.Kind
 	OwnerKind string
-	// Job is the job on the manager; nil when it is gone.
-	Job *unstructured.Unstructured
+	// Jobs is the job on the manager, by name: one object, for a pod group its
+	// pods; empty when it is gone.
+	Jobs []*unstructured.Unstructured
+	// Pods are the manager's pods of a kind whose pods are mirrored.
+	Pods []*unstructured.Unstructured
 	// Workloads are the job's Workloads on the manager, by name.
 	Workloads []*kueue.Workload
 	// Check is the name of our admission check on them; empty when they have none.
@@ -32,9 +36,9 @@ type Snapshot struct {
 	// Host is the worker that last held the claim as far as this process saw;
 	// an eviction takes the name out of the Workload before the copy has stopped.
 	Host string
-	// Pruned is set when the manager's API server did not keep all of the status
-	// last mirrored, as it knows fewer fields than the worker's.
-	Pruned *Pruned
+	// Pruned are the objects, by UID, of whose last mirrored status the manager's
+	// API server did not keep all, as it knows fewer fields than the worker's.
+	Pruned map[types.UID]Pruned
 	Policy Policy
 }
 
@@ -56,11 +60,13 @@ type Worker struct {
 	Why    string
 	// AskAgain is when a worker that refused the job may be asked once more; zero: it did not refuse.
 	AskAgain time.Time
-	// Workloads and Job are the objects there that carry our marks for this job, of any age.
+	// Workloads and Jobs are the objects there that carry our marks for this job, of any age.
 	Workloads []*kueue.Workload
-	Job       *unstructured.Unstructured
+	Jobs      []*unstructured.Unstructured
+	// Pods are those that the copy of a kind whose pods are mirrored has there.
+	Pods []*unstructured.Unstructured
 	// Blind tells that the worker can be reached, but its objects of the job's
-	// kind cannot be seen now: Job is nil, and that says nothing.
+	// kind cannot be seen now: there are no Jobs, and that says nothing.
 	Blind bool
 	// Foreign tells that an object that is not ours holds the job's name there.
 	Foreign bool

@@ -121,7 +121,7 @@ func mayOffer(s plan.Snapshot, w plan.Worker, act plan.CreateWorkload) string {
 
 // stopped says why nothing of the job may be made.
 func stopped(s plan.Snapshot) string {
-	if s.Job == nil || s.Job.GetDeletionTimestamp() != nil {
+	if len(s.Jobs) == 0 || s.Jobs[0].GetDeletionTimestamp() != nil {
 		return "the job is gone"
 	}
 	for _, wl := range s.Workloads {
@@ -146,8 +146,8 @@ func deletes(s plan.Snapshot, p plan.Plan) string {
 		for _, c := range w.Workloads {
 			present[c.UID] = c.DeletionTimestamp.IsZero()
 		}
-		if w.Job != nil {
-			present[w.Job.GetUID()] = w.Job.GetDeletionTimestamp() == nil
+		for _, job := range w.Jobs {
+			present[job.GetUID()] = job.GetDeletionTimestamp() == nil
 		}
 		for _, a := range list {
 			if d, isDelete := a.(plan.Delete); isDelete {
@@ -222,16 +222,18 @@ func workerOf(s plan.Snapshot, name string) plan.Worker {
 }
 
 func clone(s plan.Snapshot) plan.Snapshot {
-	if s.Job != nil {
-		s.Job = s.Job.DeepCopy()
+	s.Jobs = slices.Clone(s.Jobs)
+	for i := range s.Jobs {
+		s.Jobs[i] = s.Jobs[i].DeepCopy()
 	}
 	s.Workloads = cloneAll(s.Workloads)
 	s.Workers = slices.Clone(s.Workers)
 	for i := range s.Workers {
 		w := &s.Workers[i]
 		w.Workloads = cloneAll(w.Workloads)
-		if w.Job != nil {
-			w.Job = w.Job.DeepCopy()
+		w.Jobs = slices.Clone(w.Jobs)
+		for i := range w.Jobs {
+			w.Jobs[i] = w.Jobs[i].DeepCopy()
 		}
 	}
 	return s

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -101,11 +102,11 @@ func (d *dice) worker(s *plan.Snapshot, name string) plan.Worker {
 	}
 	if len(s.Workloads) > 0 && d.in10(4) {
 		wl := s.Workloads[0]
-		w.Job = jobKind.Project(s.Job, wl, kinds.Marks{Origin: "m", Reservation: d.reservation(wl)})
-		w.Job.SetUID(d.uid())
-		w.Job.Object["status"] = oneOf(d, map[string]any{}, runs, ended)
+		w.Jobs = []*unstructured.Unstructured{jobKind.Project(s.Jobs[0], wl, kinds.Marks{Origin: "m", Reservation: d.reservation(wl)})}
+		w.Jobs[0].SetUID(d.uid())
+		w.Jobs[0].Object["status"] = oneOf(d, map[string]any{}, runs, ended)
 		if d.in10(1) {
-			w.Job.SetDeletionTimestamp(&now0)
+			w.Jobs[0].SetDeletionTimestamp(&now0)
 		}
 	}
 	return w
@@ -162,7 +163,7 @@ func (d *dice) meanwhile(s *plan.Snapshot) {
 	}
 	switch d.IntN(41) {
 	case 0:
-		s.Job = nil
+		s.Jobs = nil
 	case 1:
 		noKind(s)
 	case 2:
@@ -170,9 +171,9 @@ func (d *dice) meanwhile(s *plan.Snapshot) {
 	case 3:
 		s.Check, s.CheckUnknown = "", true
 	case 4:
-		s.Job.SetDeletionTimestamp(&now0)
+		s.Jobs[0].SetDeletionTimestamp(&now0)
 	case 5:
-		byUser(s.Job)
+		byUser(s.Jobs[0])
 	case 6:
 		s.Workloads = nil
 	case 7:

@@ -96,7 +96,7 @@ type ruleCase struct {
 	then          string
 }
 
-func noJob(s *plan.Snapshot)   { s.Job = nil }
+func noJob(s *plan.Snapshot)   { s.Jobs = nil }
 func noCheck(s *plan.Snapshot) { s.Check = "" }
 func noKind(s *plan.Snapshot)  { s.Kind, s.OwnerKind = nil, "example.com/v1, Kind=Foo" }
 

@@ -41,28 +41,72 @@ func (v *view) settle(p *Plan, state kueue.CheckState, message string, warning b
 	}
 }
 
-// mirror brings the status of the job's copy to the manager, if that changes anything.
-func (v *view) mirror(p *Plan, worker *unstructured.Unstructured) (changed bool) {
-	if v.Job == nil || v.Kind == nil {
+// mirrorAll brings everything that the worker shows of the job to the manager.
+func (v *view) mirrorAll(p *Plan, w *Worker) {
+	v.mirrorJobs(p, w.Jobs)
+	v.mirrorPods(p, w)
+}
+
+// mirrorJobs brings the status of the job's copy, or copies, to the manager, and tells whether that changes anything.
+func (v *view) mirrorJobs(p *Plan, copies []*unstructured.Unstructured) (changed bool) {
+	for _, c := range copies {
+		if on := named(v.Jobs, c.GetName()); on != nil && v.mirror(p, v.Kind, on, c) {
+			changed = true
+		}
+	}
+	return changed
+}
+
+// mirror brings the status of one object on the worker to its original, if that changes anything.
+func (v *view) mirror(p *Plan, kind *kinds.Kind, on, worker *unstructured.Unstructured) (changed bool) {
+	if kind == nil || !kind.Mirrored() {
 		return false
 	}
-	status := v.Kind.Reflect(v.Job, worker, v.Now)
-	if kinds.SameStatus(v.Job, status) || v.isPruned(status) {
+	status := kind.Reflect(on, worker, v.Now)
+	if kinds.SameStatus(on, status) || v.isPruned(on, status) {
 		return false
 	}
-	p.manager(MirrorStatus{Kind: v.Kind, Job: v.Job, Status: status, Urgent: worker == nil || v.mayBeOver(worker)})
+	p.manager(MirrorStatus{Kind: kind, Job: on, Status: status, Urgent: isUrgent(kind, worker)})
 	return true
 }
 
-// isPruned tells whether the manager already has all that it can keep of a status.
-func (v *view) isPruned(status map[string]any) bool {
-	return v.Pruned != nil && kinds.EqualStatus(v.Pruned.Asked, status) && kinds.SameStatus(v.Job, v.Pruned.Kept)
+// isUrgent: somebody waits for the result, and for the word that nothing runs any more.
+func isUrgent(kind *kinds.Kind, worker *unstructured.Unstructured) bool {
+	if worker == nil {
+		return true
+	}
+	ended, known := kind.Ended(worker)
+	return ended || !known
 }
 
-// mayBeOver is true for an ended job, and for one whose status does not tell.
-func (v *view) mayBeOver(job *unstructured.Unstructured) bool {
-	ended, known := v.Kind.Ended(job)
-	return ended || !known
+// isPruned tells whether the manager already has all that it can keep of a status.
+func (v *view) isPruned(on *unstructured.Unstructured, status map[string]any) bool {
+	pruned, found := v.Pruned[on.GetUID()]
+	return found && kinds.EqualStatus(pruned.Asked, status) && kinds.SameStatus(on, pruned.Kept)
+}
+
+// allEnded is true for a job that is known to be over.
+func (v *view) allEnded(jobs []*unstructured.Unstructured) bool {
+	for _, job := range jobs {
+		if ended, known := v.Kind.Ended(job); !ended || !known {
+			return false
+		}
+	}
+	return len(jobs) > 0
+}
+
+// mayBeOver is true for a job that has ended, and for one whose status does not tell.
+func (v *view) mayBeOver(jobs ...*unstructured.Unstructured) bool {
+	for _, job := range jobs {
+		if ended, known := v.Kind.Ended(job); known && !ended {
+			return false
+		}
+	}
+	return true
+}
+
+func one(job *unstructured.Unstructured) []*unstructured.Unstructured {
+	return []*unstructured.Unstructured{job}
 }
 
 // showStopped mirrors that nothing of the job runs, once that is so. Kueue on
@@ -80,14 +124,13 @@ func (v *view) showStopped(p *Plan) {
 			return
 		}
 	}
-	if v.Job == nil {
-		return
-	}
-	if active, _, _ := unstructured.NestedInt64(v.Job.Object, "status", "active"); active == 0 {
-		if left := v.Job.GetCreationTimestamp().Add(quiet).Sub(v.Now); left > 0 {
-			p.again(left)
-			return
+	for _, job := range v.Jobs {
+		if active, _, _ := unstructured.NestedInt64(job.Object, "status", "active"); active == 0 {
+			if left := job.GetCreationTimestamp().Add(quiet).Sub(v.Now); left > 0 {
+				p.again(left)
+				continue
+			}
 		}
+		v.mirror(p, v.Kind, job, nil)
 	}
-	v.mirror(p, nil)
 }

@@ -34,7 +34,7 @@ type with = func(*plan.Snapshot)
 // healthy workers that have nothing of it; then the changes.
 func snap(changes ...with) plan.Snapshot {
 	s := plan.Snapshot{
-		Now: now, Ref: jobRef, Kind: jobKind, Job: newJob(), Workloads: []*kueue.Workload{newWorkload("wl")}, Check: ourCheck,
+		Now: now, Ref: jobRef, Kind: jobKind, Jobs: []*unstructured.Unstructured{newJob()}, Workloads: []*kueue.Workload{newWorkload("wl")}, Check: ourCheck,
 		Policy: plan.Policy{Origin: "m", Placement: placement.AllAtOnce{}, WorkerLostTimeout: 15 * time.Minute},
 	}
 	for _, name := range []string{"w1", "w2", "w3"} {
@@ -156,8 +156,8 @@ func offered(workers ...string) with {
 func placed(worker string) with {
 	return on(worker, func(s *plan.Snapshot, w *plan.Worker) {
 		wl := s.Workloads[0]
-		w.Job = jobKind.Project(s.Job, wl, kinds.Marks{Origin: "m", Reservation: plan.Reservation(wl)})
-		w.Job.SetUID(types.UID(worker + "-job"))
+		w.Jobs = []*unstructured.Unstructured{jobKind.Project(s.Jobs[0], wl, kinds.Marks{Origin: "m", Reservation: plan.Reservation(wl)})}
+		w.Jobs[0].SetUID(types.UID(worker + "-job"))
 	})
 }
 
@@ -173,13 +173,13 @@ func copyCondition(worker, condition, reason string) with {
 // jobStatus sets the status of a job's copy.
 func jobStatus(worker string, status map[string]any) with {
 	return on(worker, func(_ *plan.Snapshot, w *plan.Worker) {
-		w.Job.Object["status"] = status
-		w.Job.Object["spec"].(map[string]any)["suspend"] = false
+		w.Jobs[0].Object["status"] = status
+		w.Jobs[0].Object["spec"].(map[string]any)["suspend"] = false
 	})
 }
 
 func managerJob(change func(*unstructured.Unstructured)) with {
-	return func(s *plan.Snapshot) { change(s.Job) }
+	return func(s *plan.Snapshot) { change(s.Jobs[0]) }
 }
 
 func lost(worker string, ago time.Duration) with {
@@ -249,7 +249,7 @@ func actions(list []plan.Action) string {
 
 // kept: the manager kept less than was asked of the last status.
 func kept(asked, kept map[string]any) with {
-	return func(s *plan.Snapshot) { s.Pruned = &plan.Pruned{Asked: asked, Kept: kept} }
+	return func(s *plan.Snapshot) { s.Pruned = map[types.UID]plan.Pruned{"job-uid": {Asked: asked, Kept: kept}} }
 }
 
 func evictedJustNow(c *kueue.Workload) {

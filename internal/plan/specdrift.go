@@ -32,9 +32,11 @@ func drifted(c, wl *kueue.Workload) bool {
 // followEdits lets what runs on the worker follow what may change meanwhile.
 func (v *view) followEdits(p *Plan, w *Worker) {
 	v.followPriority(p, w)
-	ended, known := v.Kind.Ended(w.Job)
-	if want := v.Kind.Flowed(v.Job, w.Job); want != nil && !(ended && known) && w.Job.GetDeletionTimestamp().IsZero() {
-		p.worker(w.Name, EditJob{Copy: w.Job, Want: want})
+	for _, job := range w.Jobs {
+		want := v.Kind.Flowed(named(v.Jobs, job.GetName()), job)
+		if want != nil && !v.allEnded(one(job)) && job.GetDeletionTimestamp().IsZero() {
+			p.worker(w.Name, EditJob{Copy: job, Want: want})
+		}
 	}
 }
 

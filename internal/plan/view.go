@@ -84,11 +84,16 @@ func (v *view) setStaleApart(w *Worker) {
 		v.setApart(w, c, kueue.SchemeGroupVersion.WithKind("Workload"))
 	}
 	w.Workloads = current
-	if w.Job != nil && !v.jobIsCurrent(w.Job) {
+	var jobs []*unstructured.Unstructured
+	for _, job := range w.Jobs {
+		if v.jobIsCurrent(job) {
+			jobs = append(jobs, job)
+			continue
+		}
 		v.mayRun[w.Name] = true
-		v.setApart(w, w.Job, w.Job.GroupVersionKind())
-		w.Job = nil
+		v.setApart(w, job, job.GroupVersionKind())
 	}
+	w.Jobs = jobs
 }
 
 // setApart notes an object for removal, a job before its Workloads.
@@ -121,7 +126,8 @@ func (v *view) restLeft(c *kueue.Workload) time.Duration {
 }
 
 func (v *view) jobIsCurrent(job *unstructured.Unstructured) bool {
-	return v.Job != nil && len(v.Workloads) > 0 && isCopyOf(job, v.Job.GetUID(), Reservation(v.Workloads[0]))
+	on := named(v.Jobs, job.GetName())
+	return on != nil && len(v.Workloads) > 0 && isCopyOf(job, on.GetUID(), Reservation(v.Workloads[0]))
 }
 
 func isCopyOf(c metav1.Object, uid types.UID, reservation string) bool {
@@ -143,6 +149,16 @@ func (v *view) original(name string) *kueue.Workload {
 	for _, wl := range v.Workloads {
 		if wl.Name == name {
 			return wl
+		}
+	}
+	return nil
+}
+
+// named finds an object by its name; nil when it is not there.
+func named(objects []*unstructured.Unstructured, name string) *unstructured.Unstructured {
+	for _, obj := range objects {
+		if obj.GetName() == name {
+			return obj
 		}
 	}
 	return nil
@@ -202,8 +218,8 @@ func (v *view) removeFrom(p *Plan, w *Worker) {
 		return
 	}
 	var actions []Action
-	if w.Job != nil {
-		actions = append(actions, deleteOf(w.Job, w.Job.GroupVersionKind()))
+	for _, job := range w.Jobs {
+		actions = append(actions, deleteOf(job, job.GroupVersionKind()))
 	}
 	for _, c := range w.Workloads {
 		actions = append(actions, deleteOf(c, kueue.SchemeGroupVersion.WithKind("Workload")))
@@ -221,7 +237,7 @@ func (v *view) removeFromAllBut(p *Plan, keep ...string) {
 
 // holds tells whether something of ours is seen on the worker, be it on its way out.
 func (v *view) holds(w *Worker) bool {
-	return w.Job != nil || len(w.Workloads) > 0 || len(v.stale[w.Name]) > 0
+	return len(w.Jobs) > 0 || len(w.Workloads) > 0 || len(v.stale[w.Name]) > 0
 }
 
 // graceLeft is how long an unreachable worker may still come back.

@@ -11,6 +11,7 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,13 +30,20 @@ const ours = kueue.MultiKueueControllerName
 // foreign check and then ours; "foreign" a foreign check only; "half" a check
 // that does not exist; "plain" no check; "dangling" no ClusterQueue.
 func queues() []client.Object {
-	objects := []client.Object{check("ours", ours), check("theirs", "example.com/budget"), local("dangling", "nowhere")}
+	objects := []client.Object{statefulSet("dispatched"), statefulSet("plain"), check("ours", ours), check("theirs", "example.com/budget"), local("dangling", "nowhere")}
 	for name, checks := range map[string][]string{
 		"dispatched": {"ours"}, "second": {"theirs", "ours"}, "foreign": {"theirs"}, "half": {"absent"}, "plain": nil,
 	} {
 		objects = append(objects, local(name, "cq-"+name), cluster("cq-"+name, checks...))
 	}
 	return objects
+}
+
+// statefulSet is one in the queue of its own name.
+func statefulSet(queue string) client.Object {
+	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: queue, Labels: map[string]string{"kueue.x-k8s.io/queue-name": queue},
+	}}
 }
 
 func check(name, controller string) client.Object {
@@ -64,6 +72,7 @@ func cluster(name string, checks ...string) client.Object {
 func newReader(t testing.TB, f interceptor.Funcs) client.Client {
 	scheme := runtime.NewScheme()
 	NewWithT(t).Expect(kueue.AddToScheme(scheme)).To(Succeed())
+	NewWithT(t).Expect(appsv1.AddToScheme(scheme)).To(Succeed())
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(queues()...).WithInterceptorFuncs(f).Build()
 }
 

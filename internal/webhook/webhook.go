@@ -32,6 +32,9 @@ func Register(server Server, table *kinds.Table, cache, live client.Reader) {
 			server.Register(Path(kind.GVK), &admission.Webhook{Handler: &ManagedBy{Kind: kind, Reader: reader}})
 		}
 	}
+	for _, gvk := range table.Unnamed() {
+		server.Register(Path(gvk), &admission.Webhook{Handler: &PodGate{Reader: reader}})
+	}
 	for _, kind := range kinds.All() {
 		if len(kind.ManagedBy) > 0 && table.ByName(kind.Name()) == nil {
 			server.Register(Path(kind.GVK), &admission.Webhook{Handler: admission.HandlerFunc(pass)})

@@ -18,7 +18,6 @@ type operatorTool struct {
 var operators = map[string]operatorTool{
 	"jobset":  {module: "sigs.k8s.io/jobset", main: "."},
 	"lws":     {module: "sigs.k8s.io/lws", main: "cmd"},
-	"kuberay": {module: "github.com/ray-project/kuberay/ray-operator", main: "."},
 	"trainer": {module: "github.com/kubeflow/trainer/v2", main: "cmd/trainer-controller-manager"},
 	// Its certificates come from a Secret that a kubelet mounts under /tmp; here they are in its own folder already.
 	"training-operator": {
@@ -36,6 +35,14 @@ var operators = map[string]operatorTool{
 		edits: []edit{
 			{"main.go", `"github.com/kubeflow/mpi-operator/cmd/mpi-operator/app"`, `"ferry.dev/ferry/playground/tools/mpi-operator/app"`},
 			{"app/server.go", `fmt.Sprintf(":%d", healthCheckPort)`, `os.Getenv("HEALTH_ADDRESS")`},
+		},
+	},
+	// Its webhooks, which are off by default, do not compile with the libraries of the others.
+	"kuberay": {
+		module: "github.com/ray-project/kuberay/ray-operator", main: ".",
+		edits: []edit{
+			{"main.go", `webhooks "github.com/ray-project/kuberay/ray-operator/pkg/webhooks/v1"`, ""},
+			{"main.go", "webhooks.SetupRayClusterWebhookWithManager(mgr)", `fmt.Errorf("built without webhooks")`},
 		},
 	},
 	// Its webhooks listen on port 9443, with certificates from a Secret as above. The metrics package is its module's own.

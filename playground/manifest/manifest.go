@@ -14,6 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -133,4 +134,19 @@ func Established(crd *unstructured.Unstructured) bool {
 		condition, ok := c.(map[string]any)
 		return ok && condition["type"] == "Established" && condition["status"] == string(metav1.ConditionTrue)
 	})
+}
+
+// ListOf is an empty list of the kind that a CustomResourceDefinition defines, in its first version.
+func ListOf(crd *unstructured.Unstructured) (*unstructured.UnstructuredList, error) {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	if group == "" || kind == "" || len(versions) == 0 {
+		return nil, fmt.Errorf("%s %s is no CustomResourceDefinition", crd.GetKind(), crd.GetName())
+	}
+	first, _ := versions[0].(map[string]any)
+	version, _ := first["name"].(string)
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: version, Kind: kind + "List"})
+	return list, nil
 }

@@ -94,3 +94,14 @@ subjects: [{kind: ServiceAccount, name: a}, {kind: User, name: u}]}
 	}))
 	g.Expect(objects[1].GetNamespace()).To(Equal("ferry-system"))
 }
+
+func TestListOfACRDsKind(t *testing.T) {
+	g := NewWithT(t)
+	crds, err := Parse([]byte("kind: CustomResourceDefinition\nspec: {group: ray.io, names: {kind: RayJob}, versions: [{name: v1}, {name: v1alpha1}]}"))
+	g.Expect(err).NotTo(HaveOccurred())
+	list, err := ListOf(crds[0])
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(list.GroupVersionKind().String()).To(Equal("ray.io/v1, Kind=RayJobList"))
+	_, err = ListOf(Object("v1", "Pod", "", "x"))
+	g.Expect(err).To(MatchError(ContainSubstring("no CustomResourceDefinition")))
+}

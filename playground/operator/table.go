@@ -70,7 +70,7 @@ var rows = []Row{
 	},
 	{
 		Name:       "lws",
-		Frameworks: []string{"leaderworkerset.x-k8s.io/leaderworkerset", "statefulset", "pod"},
+		Frameworks: []string{"leaderworkerset.x-k8s.io/leaderworkerset"},
 		CRDs:       []string{"config/crd/bases"},
 		Webhooks:   "config/webhook/manifests.yaml",
 		Selectors:  map[string]string{"mpod.kb.io": "leaderworkerset.sigs.k8s.io/name", "vpod.kb.io": "leaderworkerset.sigs.k8s.io/name"},

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/plan"
 )
@@ -15,7 +17,7 @@ const batch = 100 * time.Millisecond
 // pace holds back status writes that another one is likely to supersede.
 type pace struct {
 	mu    sync.Mutex
-	since map[kinds.Ref]time.Time // when a write held back was first wanted
+	since map[kinds.Ref]map[types.UID]time.Time // when a write to an object, held back, was first wanted
 }
 
 // hold tells how long an action still has to wait; zero: it is due.
@@ -26,18 +28,21 @@ func (p *pace) hold(ref kinds.Ref, action plan.Action, now time.Time) time.Durat
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	first, waits := p.since[ref]
+	first, waits := p.since[ref][m.Job.GetUID()]
 	if !waits {
 		first = now
 		if p.since == nil {
-			p.since = map[kinds.Ref]time.Time{}
+			p.since = map[kinds.Ref]map[types.UID]time.Time{}
 		}
-		p.since[ref] = first
+		if p.since[ref] == nil {
+			p.since[ref] = map[types.UID]time.Time{}
+		}
+		p.since[ref][m.Job.GetUID()] = first
 	}
 	if left := first.Add(batch).Sub(now); left > 0 {
 		return left
 	}
-	delete(p.since, ref)
+	delete(p.since[ref], m.Job.GetUID())
 	return 0
 }
 

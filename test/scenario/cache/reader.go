@@ -19,7 +19,7 @@ import (
 type Reader struct {
 	Cache *Cache
 	// Index gives a Workload its values under observe.JobIndex.
-	Index func(*kueue.Workload) []string
+	Index func(client.Object) []string
 	// Refuse may fail a read of a kind.
 	Refuse func(kind string) error
 }

@@ -1,0 +1,193 @@
+package kinds
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Gate is the scheduling gate that keeps a dispatched pod from running on the
+// manager; it stays for the pod's life. GatedLabel marks the pods that have it.
+const (
+	Gate       = ferryPrefix + "dispatched"
+	GatedLabel = ferryPrefix + "dispatched"
+)
+
+// SpreadAnnotation on a Deployment lets its pods go to any worker. FamilyAnnotation
+// is on the pods of the others: they belong together, and it says whose they are.
+const (
+	SpreadAnnotation = ferryPrefix + "spread"
+	FamilyAnnotation = ferryPrefix + "family"
+)
+
+// Kueue's names on pods.
+const (
+	KueueGate        = "kueue.x-k8s.io/admission"
+	SuspendingParent = "kueue.x-k8s.io/pod-suspending-parent"
+	podGroupKey      = "kueue.x-k8s.io/pod-group-name"
+	lwsNameLabel     = "leaderworkerset.sigs.k8s.io/name"
+)
+
+var pod = Kind{
+	Framework: "pod",
+	Also:      []string{"deployment"},
+	GVK:       corev1.SchemeGroupVersion.WithKind("Pod"),
+	Plural:    "pods",
+	Drop:      podDrop,
+	ended:     podEnded,
+	reflect:   reflectPod,
+	Doc: Doc{
+		Drop: podDropWhy, Status: podStatus, Needs: "Nothing besides Kueue",
+		Flow: "A pod's spec does not change. The pods of a Deployment are dispatched one by one, so that scaling and rollouts need nothing more; they stay together on one worker as long as they fit there, unless the Deployment has the annotation `" + SpreadAnnotation + `: "true"` + "`",
+	},
+}
+
+const (
+	podDropWhy = "Each cluster's own scheduler and priority classes fill these in; Ferry's gate is for the manager only"
+	podStatus  = "pod by pod, whole; a pod counts as gated until the worker's has a node, lest the manager's cluster autoscaler add nodes for it"
+)
+
+var podGroup = Kind{
+	Framework: "pod",
+	GVK:       corev1.SchemeGroupVersion.WithKind("Pod"),
+	name:      "PodGroup",
+	Plural:    "pods",
+	Group:     true,
+	Drop:      podDrop,
+	ended:     podEnded,
+	reflect:   reflectPod,
+	started:   podStarted,
+	lost:      lostPod,
+	Doc: Doc{
+		Drop: podDropWhy, Status: podStatus, Needs: "Nothing besides Kueue",
+		Flow: "Pods that join the group later, as replacements do, follow to its worker; deleted ones are deleted there",
+	},
+}
+
+var podDrop = []Path{
+	// Each cluster's own scheduler, priority classes and debuggers fill these in.
+	{"spec", "nodeName"}, {"spec", "priority"}, {"spec", "preemptionPolicy"}, {"spec", "ephemeralContainers"},
+	// Ferry's gate stays behind, and Kueue on the worker sets its own.
+	{"spec", "schedulingGates"},
+}
+
+// podRef tells a pod of a set from one of a group and from one on its own.
+func podRef(p *unstructured.Unstructured) Ref {
+	r := Ref{Kind: "Pod", Namespace: p.GetNamespace(), Name: p.GetName()}
+	switch p.GetAnnotations()[SuspendingParent] {
+	case statefulSetFramework:
+		if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
+			return Ref{Kind: statefulSetGVK.GroupKind().String(), Namespace: r.Namespace, Name: owner.Name}
+		}
+	case leaderWorkerSetFramework:
+		return Ref{Kind: leaderWorkerSetGVK.GroupKind().String(), Namespace: r.Namespace, Name: p.GetLabels()[lwsNameLabel]}
+	}
+	if group := podGroupOf(p); group != "" {
+		r.Kind, r.Name = "PodGroup", group
+	}
+	return r
+}
+
+// podGroupOf reads the group's name where Kueue does: from the annotation, for
+// names too long for a label, and else from the label.
+func podGroupOf(p metav1.Object) string {
+	if name := p.GetAnnotations()[podGroupKey]; name != "" {
+		return name
+	}
+	return p.GetLabels()[podGroupKey]
+}
+
+func podPhase(p *unstructured.Unstructured) corev1.PodPhase {
+	phase, _, _ := unstructured.NestedString(p.Object, "status", "phase")
+	return corev1.PodPhase(phase)
+}
+
+func podEnded(p *unstructured.Unstructured) bool {
+	return podPhase(p) == corev1.PodSucceeded || podPhase(p) == corev1.PodFailed
+}
+
+func podStarted(p *unstructured.Unstructured) bool {
+	scheduled := conditionOf(statusOf(p), string(corev1.PodScheduled))
+	return podPhase(p) == corev1.PodRunning || podEnded(p) || (scheduled != nil && scheduled["status"] == "True")
+}
+
+// reflectPod shows the worker's pod. What the API server computed from the
+// manager's spec stays, and so does "gated" until the worker's pod has a node:
+// a pod that is merely unschedulable makes a cluster autoscaler add nodes.
+func reflectPod(manager, worker *unstructured.Unstructured, _ time.Time) map[string]any {
+	was := statusOf(manager)
+	if podEnded(manager) {
+		return was
+	}
+	if worker == nil {
+		return waiting(manager, was)
+	}
+	status := statusOf(worker)
+	for _, field := range []string{"qosClass", "observedGeneration", "resourceClaimStatuses"} {
+		copyField(status, was, field)
+	}
+	if scheduled := conditionOf(status, string(corev1.PodScheduled)); scheduled == nil || scheduled["status"] != "True" {
+		keepCondition(status, was, string(corev1.PodScheduled))
+		delete(status, "nominatedNodeName")
+	}
+	return status
+}
+
+// waiting is the status of a pod that has no namesake on the worker. Only the
+// pods of a set come back under their names; others are Kueue's to delete.
+func waiting(manager *unstructured.Unstructured, was map[string]any) map[string]any {
+	if manager.GetAnnotations()[SuspendingParent] == "" || !podStarted(manager) {
+		return was
+	}
+	status := map[string]any{"phase": string(corev1.PodPending), "conditions": []any{map[string]any{
+		"type": string(corev1.PodScheduled), "status": "False",
+		"reason": corev1.PodReasonSchedulingGated, "message": "The pod is being made anew on its worker",
+	}}}
+	for _, field := range []string{"qosClass", "observedGeneration", "resourceClaimStatuses"} {
+		copyField(status, was, field)
+	}
+	return status
+}
+
+// lostPod ends a pod of a group: its owner, or the user, may replace it.
+func lostPod(manager *unstructured.Unstructured, now time.Time) map[string]any {
+	status := statusOf(manager)
+	status["phase"] = string(corev1.PodFailed)
+	status["reason"] = "WorkerPodGone"
+	status["message"] = "The pod is gone from its worker"
+	for _, t := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady} {
+		if c := conditionOf(status, string(t)); c != nil && c["status"] != "False" {
+			c["status"], c["reason"], c["lastTransitionTime"] = "False", "PodFailed", now.UTC().Format(time.RFC3339)
+		}
+	}
+	return status
+}
+
+// conditionOf finds a condition in a status; nil when it is not there.
+func conditionOf(status map[string]any, t string) map[string]any {
+	conditions, _ := status["conditions"].([]any)
+	for _, c := range conditions {
+		if m, _ := c.(map[string]any); m["type"] == t {
+			return m
+		}
+	}
+	return nil
+}
+
+// keepCondition replaces a condition by the one that another status has.
+func keepCondition(status, from map[string]any, t string) {
+	kept := conditionOf(from, t)
+	conditions, _ := status["conditions"].([]any)
+	next := []any{}
+	for _, c := range conditions {
+		if m, _ := c.(map[string]any); m["type"] != t {
+			next = append(next, c)
+		}
+	}
+	if kept != nil {
+		next = append(next, kept)
+	}
+	status["conditions"] = next
+}

@@ -1,0 +1,80 @@
+package kinds
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+const (
+	statefulSetFramework     = "statefulset"
+	leaderWorkerSetFramework = "leaderworkerset.x-k8s.io/leaderworkerset"
+)
+
+var (
+	statefulSetGVK     = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
+	leaderWorkerSetGVK = schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"}
+)
+
+var statefulSet = Kind{
+	Framework: statefulSetFramework,
+	GVK:       statefulSetGVK,
+	Plural:    "statefulsets",
+	Pods:      true,
+	Flow: []Path{
+		{"spec", "replicas"}, {"spec", "template"}, {"spec", "updateStrategy"}, {"spec", "minReadySeconds"},
+		{"spec", "persistentVolumeClaimRetentionPolicy"},
+	},
+	project: func(set *unstructured.Unstructured) { markTemplate(set, "spec", "template") },
+	Doc: Doc{
+		Status: setStatus, Needs: "Nothing besides Kueue",
+		Flow: "Kueue lets `replicas` go to zero and back only",
+	},
+}
+
+const setStatus = "the manager's own controller computes it from its pods, each of which shows the status of its namesake on the worker"
+
+var leaderWorkerSet = Kind{
+	Framework: leaderWorkerSetFramework,
+	GVK:       leaderWorkerSetGVK,
+	Plural:    "leaderworkersets",
+	Pods:      true,
+	Flow:      []Path{{"spec", "replicas"}, {"spec", "leaderWorkerTemplate"}, {"spec", "rolloutStrategy"}},
+	workloads: lwsWorkloads,
+	project: func(set *unstructured.Unstructured) {
+		markTemplate(set, "spec", "leaderWorkerTemplate", "leaderTemplate")
+		markTemplate(set, "spec", "leaderWorkerTemplate", "workerTemplate")
+	},
+	Doc: Doc{
+		Status: setStatus, Needs: "LeaderWorkerSet. The manager needs its controller too",
+		Flow: "All replicas are on one worker; new ones join them there",
+	},
+}
+
+// lwsWorkloads: Kueue makes one Workload for each replica.
+func lwsWorkloads(set *unstructured.Unstructured) int {
+	replicas, found, _ := unstructured.NestedInt64(set.Object, "spec", "replicas")
+	if !found {
+		return 1
+	}
+	return int(replicas)
+}
+
+// markTemplate puts the marks of a copy on the pods that the worker makes from it.
+func markTemplate(set *unstructured.Unstructured, template ...string) {
+	at, found, _ := unstructured.NestedMap(set.Object, template...)
+	if !found {
+		return
+	}
+	t := &unstructured.Unstructured{Object: at}
+	labels, annotations := withoutOurs(t.GetLabels()), withoutOurs(t.GetAnnotations())
+	labels[kueue.MultiKueueOriginLabel] = set.GetLabels()[kueue.MultiKueueOriginLabel]
+	for _, mark := range []string{kueue.MultiKueueOriginUIDAnnotation, JobAnnotation, ReservationAnnotation, WorkerAnnotation} {
+		annotations[mark] = set.GetAnnotations()[mark]
+	}
+	t.SetLabels(labels)
+	t.SetAnnotations(annotations)
+	// The parents are there: the API server validated the object.
+	_ = unstructured.SetNestedMap(set.Object, at, template...)
+}

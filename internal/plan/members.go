@@ -1,0 +1,37 @@
+package plan
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// followMembers creates what joined a job of several objects after it was
+// placed, as the replacement of a failed pod does. One that ran on the worker
+// and is gone from there never runs again: it is shown as lost.
+func (v *view) followMembers(p *Plan, w *Worker) {
+	for _, job := range v.Jobs {
+		switch {
+		case !isThere(job) || v.allEnded(one(job)) || named(w.Jobs, job.GetName()) != nil:
+		case v.Kind.Started(job):
+			p.manager(MirrorStatus{Kind: v.Kind, Job: job, Status: v.Kind.Lost(job, v.Now), Urgent: true})
+		default:
+			v.create(p, w, job)
+		}
+	}
+}
+
+// mirrorPods shows each pod on the manager as its namesake on the worker is.
+func (v *view) mirrorPods(p *Plan, w *Worker) {
+	if !v.Kind.Pods {
+		return
+	}
+	for _, pod := range v.Pods {
+		if isThere(pod) {
+			v.mirror(p, v.Kind.PodKind(), pod, v.namesake(w, pod))
+		}
+	}
+}
+
+// namesake is the worker's pod that the manager's stands for; nil while there is none of its revision.
+func (v *view) namesake(w *Worker, pod *unstructured.Unstructured) *unstructured.Unstructured {
+	return named(w.Pods, pod.GetName())
+}
