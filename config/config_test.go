@@ -146,9 +146,9 @@ func TestTheWebhookReachesFerry(t *testing.T) {
 		g.Expect(deployment.Spec.Template.Labels).To(HaveKeyWithValue(key, value))
 	}
 	g.Expect(service.Spec.Ports).To(ConsistOf(And(HaveField("Port", BeEquivalentTo(443)), HaveField("TargetPort.StrVal", "webhook"))))
-	unique := map[string]bool{}
+	seen := map[string]bool{}
 	for _, hook := range hooks {
-		unique[hook.Name] = true
+		seen[hook.Name] = true
 		g.Expect(hook.ClientConfig.Service.Name).To(Equal(service.Name))
 		g.Expect(hook.ClientConfig.Service.Namespace).To(Equal(service.Namespace))
 		g.Expect(hook.ReinvocationPolicy).To(HaveValue(Equal(admissionv1.IfNeededReinvocationPolicy)))
@@ -157,7 +157,7 @@ func TestTheWebhookReachesFerry(t *testing.T) {
 		g.Expect(hook.NamespaceSelector.MatchExpressions).To(ConsistOf(
 			HaveField("Values", ConsistOf("kube-system", "kueue-system", config.DefaultNamespace))))
 	}
-	g.Expect(unique).To(HaveLen(len(hooks)), "names must differ")
+	g.Expect(seen).To(HaveLen(len(hooks)), "names must differ")
 }
 
 func all(t *testing.T) []object {

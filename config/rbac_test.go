@@ -62,6 +62,8 @@ func TestWhatFerryMayDo(t *testing.T) {
 		{"ferry-manager", write, kueue, "multikueueclusters", false},
 		{"ferry-manager", read, kueue, "clusterqueues", true},
 		{"ferry-manager", read, kueue, "localqueues", true},
+		{"ferry-manager", read, "apiextensions.k8s.io", "customresourcedefinitions", true},
+		{"ferry-manager", write, "apiextensions.k8s.io", "customresourcedefinitions", false},
 		{"ferry-manager", "create patch", "", "events", true},
 		{"ferry-manager", "create patch", "events.k8s.io", "events", true},
 		{"ferry-manager", "create", "authentication.k8s.io", "tokenreviews", true},
@@ -92,7 +94,7 @@ func TestEveryKindMayBeDispatched(t *testing.T) {
 			g.Expect(allows(granted["ferry-worker"], verb, kind.GVK.Group, kind.Plural)).To(Equal(copies), "%s %s on a worker", verb, kind.Plural)
 			g.Expect(allows(granted["ferry-worker"], verb, kind.GVK.Group, kind.Plural+"/status")).To(BeFalse(), "%s %s/status on a worker", verb, kind.Plural)
 			g.Expect(allows(granted["ferry-manager"], verb, kind.GVK.Group, kind.Plural)).To(Equal(originals), "%s %s on the manager", verb, kind.Plural)
-			g.Expect(allows(granted["ferry-manager"], verb, kind.GVK.Group, kind.Plural+"/status")).To(Equal(verb == "patch" && len(kind.ManagedBy) > 0 || verb == "patch" && kind.Plural == "pods"), "%s %s/status on the manager", verb, kind.Plural)
+			g.Expect(allows(granted["ferry-manager"], verb, kind.GVK.Group, kind.Plural+"/status")).To(Equal(verb == "patch" && kind.Mirrored()), "%s %s/status on the manager", verb, kind.Plural)
 		}
 	}
 }

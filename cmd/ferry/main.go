@@ -37,7 +37,7 @@ func command() *cobra.Command {
 		SilenceErrors: true,
 	}
 	flags.AddTo(cmd.Flags())
-	cmd.AddCommand(workerRole())
+	cmd.AddCommand(workerRole(), managerRole())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, notes, err := flags.Configuration(kinds.Frameworks())
 		if err != nil {

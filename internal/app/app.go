@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/apply"
 	"ferry.dev/ferry/internal/config"
@@ -22,6 +23,7 @@ import (
 	"ferry.dev/ferry/internal/controllers/worker"
 	"ferry.dev/ferry/internal/fleet"
 	"ferry.dev/ferry/internal/inlet"
+	"ferry.dev/ferry/internal/jobs"
 	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/observe"
 	"ferry.dev/ferry/internal/placement"
@@ -51,7 +53,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	o.Log.Info("Starting Ferry", "version", o.Version, "origin", origin, "kinds", o.Config.Integrations.Frameworks, "dispatcher", o.Config.MultiKueue.DispatcherName)
+	o.Log.Info("Starting Ferry", "version", o.Version, "origin", origin, "kinds", Table(o.Config).Frameworks(), "dispatcher", o.Config.MultiKueue.DispatcherName)
 	if err := assemble(ctx, mgr, o, origin); err != nil {
 		return err
 	}
@@ -78,11 +80,15 @@ func managerConfig(o Options) (*rest.Config, error) {
 
 // assemble is the list of Ferry's parts.
 func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) error {
-	table := kinds.NewTable(o.Config.Integrations.Frameworks)
+	table := Table(o.Config)
 	w := &wiring{in: &inlet.Inlet[kinds.Ref]{}, clusters: &inlet.Inlet[reconcile.Request]{}, log: o.Log}
+	var err error
+	if w.jobs, err = jobs.New(jobsOptions(mgr, o, table)); err != nil {
+		return err
+	}
 	w.fleet = fleet.New(fleetOptions(mgr, o, origin, table, w))
 	w.observer = &observe.Observer{
-		Manager: mgr.GetCache(), Fleet: w.fleet, Kinds: table, Memory: observe.NewMemory(), Clock: clock.RealClock{}, Policy: policy(o.Config, origin),
+		Manager: w.jobs, Fleet: w.fleet, Kinds: table, Memory: observe.NewMemory(), Clock: clock.RealClock{}, Policy: policy(o.Config, origin),
 	}
 	applier := &apply.Applier{
 		Manager: mgr.GetClient(), Recorder: mgr.GetEventRecorder("ferry"), Memory: w.observer.Memory, Clock: clock.RealClock{},
@@ -95,20 +101,20 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 	}
 	for _, add := range []func() error{
 		func() error {
-			return addIndexes(ctx, mgr)
+			return mgr.GetFieldIndexer().IndexField(ctx, &kueue.Workload{}, observe.JobIndex, observe.OwnerIndex)
 		},
-		func() error { return startInformers(ctx, mgr, table) },
-		func() error { return dispatch.Setup(mgr, w.dispatch, w.in) },
+		func() error { return startInformers(ctx, mgr) },
+		func() error { return dispatch.Setup(mgr, w.dispatch, w.in, w.listen) },
 		func() error { return check.Setup(mgr) },
 		func() error { return worker.Setup(mgr, workerOptions(o.Config, w)) },
 		func() error {
-			webhook.Register(mgr.GetWebhookServer(), table, mgr.GetCache(), mgr.GetAPIReader())
+			webhook.Register(mgr.GetWebhookServer(), table, w.jobs, mgr.GetAPIReader())
 			return nil
 		},
 		func() error {
-			return addAll(mgr, w.fleet, w.lanes, &resync{wiring: w, every: o.Config.MultiKueue.GCInterval.Duration})
+			return addAll(mgr, w.jobs, w.fleet, w.lanes, &resync{wiring: w, every: o.Config.MultiKueue.GCInterval.Duration})
 		},
-		func() error { return addProbes(mgr) },
+		func() error { return addProbes(mgr, w.jobs) },
 	} {
 		if err := add(); err != nil {
 			return err

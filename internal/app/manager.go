@@ -9,8 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -24,8 +22,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/config"
-	"ferry.dev/ferry/internal/kinds"
-	"ferry.dev/ferry/internal/observe"
+	"ferry.dev/ferry/internal/jobs"
 	"ferry.dev/ferry/internal/plan"
 )
 
@@ -54,8 +51,6 @@ func managerOptions(o Options) ctrl.Options {
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Secret{}: {Namespaces: map[string]cache.Config{c.Namespace: {}}},
-				// Of the pods only the dispatched ones are Ferry's concern.
-				gatedPod(): {Label: labels.SelectorFromSet(labels.Set{kinds.GatedLabel: "true"})},
 			},
 		},
 	}
@@ -89,33 +84,12 @@ func role(c *config.Configuration) string {
 	return "standalone"
 }
 
-// addIndexes lets the Workloads and the pods of a job be found in the cache.
-func addIndexes(ctx context.Context, mgr ctrl.Manager) error {
-	for _, obj := range []client.Object{&kueue.Workload{}, gatedPod()} {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, obj, observe.JobIndex, observe.OwnerIndex); err != nil {
-			return fmt.Errorf("indexing %T: %w", obj, err)
-		}
-	}
-	return nil
-}
-
-// gatedPod stands for the pods that Ferry reads.
-func gatedPod() *unstructured.Unstructured {
-	pod := &unstructured.Unstructured{}
-	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
-	return pod
-}
-
 // startInformers opens the caches that controllers and webhooks read, on every
 // replica: a standby that becomes leader, or gets a webhook call, has them filled.
-func startInformers(ctx context.Context, mgr ctrl.Manager, table *kinds.Table) error {
+// Those of the jobs are the room jobs'.
+func startInformers(ctx context.Context, mgr ctrl.Manager) error {
 	objects := []client.Object{
 		&kueue.Workload{}, &kueue.AdmissionCheck{}, &kueue.MultiKueueConfig{}, &kueue.MultiKueueCluster{}, &kueue.LocalQueue{}, &kueue.ClusterQueue{},
-	}
-	for _, gvk := range table.GVKs() {
-		job := &unstructured.Unstructured{}
-		job.SetGroupVersionKind(gvk)
-		objects = append(objects, job)
 	}
 	for _, obj := range objects {
 		if _, err := mgr.GetCache().GetInformer(ctx, obj, cache.BlockUntilSynced(false)); err != nil {
@@ -126,7 +100,7 @@ func startInformers(ctx context.Context, mgr ctrl.Manager, table *kinds.Table) e
 }
 
 // addProbes serves /healthz, and /readyz once the caches are filled and the webhooks answer.
-func addProbes(mgr ctrl.Manager) error {
+func addProbes(mgr ctrl.Manager, all *jobs.Jobs) error {
 	filled := &atomic.Bool{}
 	ready := func(*http.Request) error {
 		if !filled.Load() {
@@ -136,7 +110,7 @@ func addProbes(mgr ctrl.Manager) error {
 	}
 	return errors.Join(
 		mgr.Add(everywhere(func(ctx context.Context) error {
-			filled.Store(mgr.GetCache().WaitForCacheSync(ctx))
+			filled.Store(mgr.GetCache().WaitForCacheSync(ctx) && all.Await(ctx))
 			return nil
 		})),
 		mgr.AddHealthzCheck("alive", func(*http.Request) error { return nil }),

@@ -17,6 +17,7 @@ import (
 	"ferry.dev/ferry/internal/controllers/worker"
 	"ferry.dev/ferry/internal/fleet"
 	"ferry.dev/ferry/internal/inlet"
+	"ferry.dev/ferry/internal/jobs"
 	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/observe"
 )
@@ -24,6 +25,7 @@ import (
 // wiring tells the controllers what happens on the workers.
 type wiring struct {
 	fleet    *fleet.Fleet
+	jobs     *jobs.Jobs
 	observer *observe.Observer
 	dispatch *dispatch.Reconciler
 	lanes    *lane.Lanes

@@ -128,19 +128,3 @@ func (a *Applier) admission(ctx context.Context, ref kinds.Ref, base *kueue.Work
 	a.Memory.Wrote(observe.Manager, ref, now, a.Clock.Now())
 	return nil
 }
-
-// mirror patches the job's status. The lock matters: a status that fits a
-// running job must not land on one that was suspended a moment ago.
-func (a *Applier) mirror(ctx context.Context, ref kinds.Ref, act plan.MirrorStatus) error {
-	job := act.Job.DeepCopy()
-	job.Object["status"] = act.Status
-	err := a.Manager.Status().Patch(ctx, job, client.MergeFromWithOptions(act.Job, client.MergeFromWithOptimisticLock{}))
-	if err != nil {
-		return fmt.Errorf("mirror the status of %s: %w", ref, err)
-	}
-	job.SetManagedFields(nil)
-	kept, _, _ := unstructured.NestedMap(job.Object, "status")
-	a.Memory.Mirrored(ref, job.GetUID(), act.Status, kept)
-	a.Memory.Wrote(observe.Manager, ref, job, a.Clock.Now())
-	return nil
-}

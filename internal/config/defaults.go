@@ -49,6 +49,9 @@ func (m *MultiKueue) setDefaults() {
 	m.GCInterval = cmp.Or(m.GCInterval, duration(kueueconfig.DefaultMultiKueueGCInterval))
 	m.WorkerLostTimeout = cmp.Or(m.WorkerLostTimeout, duration(kueueconfig.DefaultMultiKueueWorkerLostTimeout))
 	m.DispatcherName = cmp.Or(m.DispatcherName, DispatcherAllAtOnce)
+	for i := range m.ExternalFrameworks {
+		m.ExternalFrameworks[i].setDefaults()
+	}
 	if m.DispatcherName != DispatcherIncremental {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -23,9 +24,11 @@ const document = "../../docs/configuration.md"
 
 // Defaults that the value alone would not tell.
 var derived = map[string]string{
-	"integrations.frameworks":          "all of kinds.md",
-	"leaderElection.resourceNamespace": "the value of `namespace`",
-	"multiKueue.origin":                "derived from the UID of the manager's namespace `kube-system`",
+	"integrations.frameworks":                           "all of kinds.md",
+	"leaderElection.resourceNamespace":                  "the value of `namespace`",
+	"multiKueue.externalFrameworks[].managedBy":         "`spec.managedBy`",
+	"multiKueue.externalFrameworks[].statusSubresource": "`true`",
+	"multiKueue.origin":                                 "derived from the UID of the manager's namespace `kube-system`",
 }
 
 func TestDocumentHasEveryFieldAndFlag(t *testing.T) {
@@ -47,7 +50,7 @@ func TestDerivedDefaultsAreFields(t *testing.T) {
 	g := NewWithT(t)
 	table := fieldTable(t)
 	for path, text := range derived {
-		g.Expect(table).To(MatchRegexp("(?m)^\\| `%s` \\|[^|]+\\| %s \\|", path, text))
+		g.Expect(table).To(MatchRegexp("(?m)^\\| `%s` \\|[^|]+\\| %s \\|", regexp.QuoteMeta(path), text))
 	}
 }
 

@@ -57,6 +57,8 @@ multiKueue:
 	c.SetDefaults()
 	g.Expect(c.Validate(known)).To(Succeed())
 	g.Expect(c.LeaderElection.ResourceName).To(Equal("ferry.ferry.dev"))
+	g.Expect(c.MultiKueue.ExternalFrameworks).To(ConsistOf(And(
+		HaveField("Name", "PipelineRun.v1.tekton.dev"), HaveField("ManagedBy", "spec.managedBy"), HaveField("StatusSubresource", HaveValue(BeTrue())))))
 
 	g.Expect(notes).To(ConsistOf(
 		HaveSuffix("are ignored: controller, fairSharing, featureGates, health.readinessEndpointName, integrations.externalFrameworks, "+

@@ -49,7 +49,7 @@ workers:
 	g.Expect(c.LeaderElection).To(Equal(LeaderElection{LeaderElect: new(false), ResourceName: "lease", ResourceNamespace: "elsewhere"}))
 	g.Expect(c.MultiKueue.GCInterval).To(Equal(duration(0)))
 	g.Expect(c.MultiKueue.IncrementalDispatcherConfig).To(Equal(&IncrementalDispatcherConfig{StepSize: new(int32(1)), RoundTimeout: duration(time.Minute)}))
-	g.Expect(c.MultiKueue.ExternalFrameworks).To(ConsistOf(ExternalFramework{Name: "PipelineRun.v1.tekton.dev"}))
+	g.Expect(c.MultiKueue.ExternalFrameworks).To(ConsistOf(ExternalFramework{Name: "PipelineRun.v1.tekton.dev", ManagedBy: "spec.managedBy", StatusSubresource: new(true)}))
 	g.Expect(c.Workers).To(Equal(Workers{
 		ClientConnection: ClientConnection{QPS: new(float32(-1)), Burst: new(int32(7))},
 		RequestTimeout:   duration(time.Second), ProbeInterval: duration(2 * time.Second), ProbeTimeout: duration(3 * time.Second),

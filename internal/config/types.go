@@ -98,7 +98,7 @@ type MultiKueue struct {
 	DispatcherName string `json:"dispatcherName"`
 	// Only with the incremental dispatcher.
 	IncrementalDispatcherConfig *IncrementalDispatcherConfig `json:"incrementalDispatcherConfig,omitempty"`
-	// Kinds of your own to dispatch besides the built-in ones. Not dispatched yet: checked, and named in the log.
+	// Kinds of your own to dispatch besides the built-in ones; see [custom-kinds.md](custom-kinds.md).
 	ExternalFrameworks []ExternalFramework `json:"externalFrameworks,omitempty"`
 	// Not supported yet: setting it is an error. Give each MultiKueueCluster a kubeconfig.
 	ClusterProfile map[string]any `json:"clusterProfile,omitempty"`
@@ -112,10 +112,22 @@ type IncrementalDispatcherConfig struct {
 	RoundTimeout *metav1.Duration `json:"roundTimeout"`
 }
 
-// ExternalFramework names a job kind that is not built in.
+// ExternalFramework says how to dispatch a job kind that is not built in. Kueue knows the name only; the rest is Ferry's own.
 type ExternalFramework struct {
 	// `Kind.version.group`, such as `PipelineRun.v1.tekton.dev`.
 	Name string `json:"name"`
+	// The field by which the kind's own controller on the manager leaves a job alone: a path below `spec`, or a label or an annotation such as `metadata.labels[example.com/runs-elsewhere]`. `none` says that nothing on the manager would run such a job.
+	ManagedBy string `json:"managedBy,omitempty"`
+	// Paths that the copy on a worker is made without, such as `spec.ttlStrategy`.
+	Drop []string `json:"drop,omitempty"`
+	// Paths whose changes on the manager reach the copy while it runs.
+	Flow []string `json:"flow,omitempty"`
+	// Field that is set on each copy, so that it waits for Kueue on the worker: a path, set to `true`, or `path=text`.
+	Suspend string `json:"suspend,omitempty"`
+	// Whether the CRD has the subresource `status`.
+	StatusSubresource *bool `json:"statusSubresource,omitempty"`
+	// Resource in the API's URLs, such as `pipelineruns`; only for the printed roles and webhooks, where the kind's plural is irregular.
+	Resource string `json:"resource,omitempty"`
 }
 
 // Workers says how Ferry talks to the workers.

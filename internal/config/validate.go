@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kueueconfig "sigs.k8s.io/kueue/apis/config/v1beta2"
@@ -37,7 +36,7 @@ func (c *Configuration) validate(known []string) field.ErrorList {
 		c.LeaderElection.validate(field.NewPath("leaderElection"), c.Namespace),
 		c.ClientConnection.validate(field.NewPath("clientConnection")),
 		c.Integrations.validate(field.NewPath("integrations"), known),
-		c.MultiKueue.validate(field.NewPath("multiKueue"), c.Integrations.Frameworks),
+		c.MultiKueue.validate(field.NewPath("multiKueue"), known),
 		c.Workers.validate(field.NewPath("workers")),
 	)
 }
@@ -93,14 +92,14 @@ func (i Integrations) validate(at *field.Path, known []string) field.ErrorList {
 	return errs
 }
 
-func (m MultiKueue) validate(at *field.Path, frameworks []string) field.ErrorList {
+func (m MultiKueue) validate(at *field.Path, known []string) field.ErrorList {
 	errs := slices.Concat(
 		checkNotNegative(at.Child("gcInterval"), m.GCInterval),
 		check(at.Child("origin"), m.Origin, content.IsLabelValue),
 		checkNotNegative(at.Child("workerLostTimeout"), m.WorkerLostTimeout),
 		checkDispatcher(at.Child("dispatcherName"), m.DispatcherName),
 		m.validatePace(at.Child("incrementalDispatcherConfig")),
-		checkExternal(at.Child("externalFrameworks"), m.ExternalFrameworks, frameworks),
+		checkExternal(at.Child("externalFrameworks"), m.ExternalFrameworks, known),
 	)
 	if len(m.ClusterProfile) > 0 {
 		errs = append(errs, field.Forbidden(at.Child("clusterProfile"),
@@ -145,32 +144,6 @@ func checkDispatcher(at *field.Path, name string) field.ErrorList {
 		return field.ErrorList{field.NotSupported(at, name, []string{DispatcherAllAtOnce, DispatcherIncremental})}
 	}
 	return check(at, name, content.IsLabelKey)
-}
-
-func checkExternal(at *field.Path, external []ExternalFramework, frameworks []string) field.ErrorList {
-	var errs field.ErrorList
-	seen := map[schema.GroupVersionKind]bool{}
-	for n, framework := range external {
-		here := at.Index(n).Child("name")
-		gvk, _ := schema.ParseKindArg(framework.Name)
-		switch {
-		case gvk == nil || gvk.Kind == "" || gvk.Version == "":
-			errs = append(errs, field.Invalid(here, framework.Name, "must be Kind.version.group, such as PipelineRun.v1.tekton.dev"))
-		case seen[*gvk]:
-			errs = append(errs, field.Duplicate(here, framework.Name))
-		case slices.ContainsFunc(frameworks, func(name string) bool { return isBuiltIn(*gvk, name) }):
-			errs = append(errs, field.Invalid(here, framework.Name, "is built in and on in integrations.frameworks: remove it from one of the two"))
-		default:
-			seen[*gvk] = true
-		}
-	}
-	return errs
-}
-
-// isBuiltIn goes by Kueue's habit of naming a framework group/kind, and by the kind alone for Kubernetes' own but Job.
-func isBuiltIn(gvk schema.GroupVersionKind, framework string) bool {
-	kind := strings.ToLower(gvk.Kind)
-	return framework == gvk.Group+"/"+kind || (framework == kind && (gvk.Group == "" || gvk.Group == "apps"))
 }
 
 func checkBindAddress(at *field.Path, address string) field.ErrorList {

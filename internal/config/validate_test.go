@@ -60,8 +60,30 @@ func TestValidate(t *testing.T) {
 		"external framework no one": {"multiKueue: {externalFrameworks: [{}]}", "multiKueue.externalFrameworks[0].name"},
 		"external framework dots":   {"multiKueue: {externalFrameworks: [{name: ..}]}", "multiKueue.externalFrameworks[0].name"},
 		"external framework twice":  {"multiKueue: {externalFrameworks: [{name: A.v1.b.c}, {name: A.v1.b.c}]}", "multiKueue.externalFrameworks[1].name: Duplicate value"},
-		"external built-in":         {"integrations: {frameworks: [batch/job]}\nmultiKueue: {externalFrameworks: [{name: Job.v1.batch}]}", "multiKueue.externalFrameworks[0].name: Invalid value: \"Job.v1.batch\": is built in"},
-		"external instead":          {"integrations: {frameworks: [batch/job]}\nmultiKueue: {externalFrameworks: [{name: RayJob.v1.ray.io}]}", ""},
+		"external built-in":         {"multiKueue: {externalFrameworks: [{name: Job.v1.batch}]}", "multiKueue.externalFrameworks[0].name: Invalid value: \"Job.v1.batch\": is built in"},
+		"external instead":          {"multiKueue: {externalFrameworks: [{name: RayJob.v1.ray.io}]}", entry + `name: Invalid value: "RayJob.v1.ray.io": is built in: remove it here, and name ray.io/rayjob`},
+		"external, all of it":       {external("managedBy: spec.run.by, drop: [spec.ttl, 'metadata.labels[a.b/c]', data], flow: [spec.timeout], suspend: spec.status=Pending, statusSubresource: false, resource: as"), ""},
+		"external by a label":       {external("managedBy: 'metadata.labels[a.b/c]'"), ""},
+		"external by nothing":       {external("managedBy: none"), ""},
+		"external by metadata":      {external("managedBy: metadata.name"), entry + `managedBy: Invalid value: "metadata.name": must lead below spec`},
+		"external by a mark":        {external("managedBy: 'metadata.labels[kueue.x-k8s.io/queue-name]'"), entry + "managedBy"},
+		"external by all of spec":   {external("managedBy: spec"), entry + "managedBy"},
+		"external path dots":        {external("managedBy: spec..a"), entry + `managedBy: Invalid value: "spec..a": a field name is missing`},
+		"external path brackets":    {external("drop: ['spec.a[b']"), entry + `drop[0]: Invalid value: "spec.a[b": a bracket is not closed`},
+		"external path empty":       {external("drop: ['']"), entry + "drop[0]"},
+		"external path of a list":   {external("drop: ['spec.a[*]b']"), entry + `drop[0]: Invalid value: "spec.a[*]b": "b" cannot stand in a path`},
+		"external drops status":     {external("drop: [status]"), entry + `drop[0]: Invalid value: "status": the status is never copied`},
+		"external drops kind":       {external("drop: [kind]"), entry + `drop[0]: Invalid value: "kind": every object needs it`},
+		"external drops the queue":  {external("drop: ['metadata.labels[kueue.x-k8s.io/queue-name]']"), entry + "drop[0]"},
+		"external drops all":        {external("drop: [spec]"), entry + "drop[0]"},
+		"external drops and flows":  {external("drop: [spec.a], flow: [spec.a.b]"), entry + `flow[0]: Invalid value: "spec.a.b": overlaps with multiKueue.externalFrameworks[0].drop[0]`},
+		"external flows labels":     {external("flow: ['metadata.labels[a]']"), entry + "flow[0]"},
+		"external flows managedBy":  {external("flow: [spec.managedBy]"), entry + "flow[0]"},
+		"external suspends status":  {external("suspend: status.x"), entry + "suspend"},
+		"external resource":         {external("resource: A/b"), entry + "resource"},
+		"external versions":         {"multiKueue: {externalFrameworks: [{name: A.v1.b.c}, {name: A.v2.b.c}]}", "multiKueue.externalFrameworks[1].name: Duplicate value"},
+		"external of Kueue's":       {"multiKueue: {externalFrameworks: [{name: Workload.v1beta2.kueue.x-k8s.io}]}", entry + "name: Invalid value"},
+		"external of no group":      {"multiKueue: {externalFrameworks: [{name: Pod.v1}]}", entry + "name"},
 		"cluster profile":           {"multiKueue: {clusterProfile: {accessProviders: [{name: x}]}}", "multiKueue.clusterProfile: Forbidden: ClusterProfiles are not supported yet"},
 		"workers' qps":              {"workers: {clientConnection: {qps: 0}}", "workers.clientConnection.qps"},
 		"request timeout":           {"workers: {requestTimeout: 0s}", `workers.requestTimeout: Invalid value: "0s": must be more than 0s`},
@@ -90,6 +112,13 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// entry is where the first external framework stands.
+const entry = "multiKueue.externalFrameworks[0]."
+
+func external(fields string) string {
+	return "multiKueue: {externalFrameworks: [{name: A.v1.b.c, " + fields + "}]}"
+}
+
 func TestValidateNamesAllMistakesAtOnce(t *testing.T) {
 	g := NewWithT(t)
 	c := mustLoad(t, header+`
@@ -97,13 +126,13 @@ namespace: A
 webhook: {port: 0}
 metrics: {bindAddress: x}
 integrations: {frameworks: [x]}
-multiKueue: {gcInterval: -1s, workerLostTimeout: -1s, origin: "!", externalFrameworks: [{name: x}]}
+multiKueue: {gcInterval: -1s, workerLostTimeout: -1s, origin: "!", externalFrameworks: [{name: x, managedBy: x, drop: [y.., status]}]}
 workers: {failureThreshold: 0, probeTimeout: 0s}
 `)
 	c.SetDefaults()
 	var all utilerrors.Aggregate
 	g.Expect(errors.As(c.Validate(known), &all)).To(BeTrue())
-	g.Expect(all.Errors()).To(HaveLen(10))
+	g.Expect(all.Errors()).To(HaveLen(13))
 }
 
 func TestDefaultsThatFollowOtherFields(t *testing.T) {

@@ -33,6 +33,7 @@ type rights struct {
 	Made     []resources // on a worker
 	Read     []resources // on the manager
 	Mirrored []resources // on the manager: their status is written
+	Patched  []resources // on the manager: their status is written, and is no subresource
 	// PodsRead tells that pods are only read on a worker; Gated that they are kept from running on the manager.
 	PodsRead, Gated bool
 	Managed         []*kinds.Kind // by Ferry, which their webhooks see to
@@ -43,7 +44,10 @@ func rightsFor(rows []*kinds.Kind) rights {
 	for _, k := range rows {
 		r.Made = with(r.Made, k)
 		r.Read = with(r.Read, k)
-		if k.Mirrored() {
+		switch {
+		case k.PlainStatus:
+			r.Patched = with(r.Patched, k)
+		case k.Mirrored():
 			r.Mirrored = with(r.Mirrored, k)
 		}
 		if len(k.ManagedBy) > 0 {

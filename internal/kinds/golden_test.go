@@ -65,7 +65,7 @@ func kindOf(t *testing.T, dir string) *kinds.Kind {
 	t.Helper()
 	parts := strings.Split(filepath.Clean(dir), string(filepath.Separator))
 	name := schema.GroupKind{Group: strings.TrimPrefix(parts[1], "core"), Kind: parts[2]}.String()
-	kind := kinds.NewTable(kinds.Frameworks()).ByName(name)
+	kind := kinds.NewTable(kinds.Frameworks(), customExamples...).ByName(name)
 	if kind == nil {
 		t.Fatalf("%s: no kind %s in the table", dir, name)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // Path names a field, from the object's root.
@@ -32,29 +31,36 @@ type Kind struct {
 	// ManagedBy is the field that keeps the job's own controller away on the
 	// manager; empty for kinds without one.
 	ManagedBy Path
+	// Mark is what ManagedBy holds in jobs that are left to MultiKueue; empty for
+	// Kueue's name for it, kueue.x-k8s.io/multikueue.
+	Mark string
 	// OwnManager is the managedBy value by which the kind's own controller goes;
 	// it says no more than an empty field does. Empty for kinds without one.
 	OwnManager string
 	// Suspend is set on every copy: Kueue on the worker starts it.
 	Suspend Path
+	// Suspended is the value to set; empty for true.
+	Suspended string
 	// Drop lists what the copy on a worker does not take over from the manager's job.
 	Drop []Path
 	// Flow lists what edits reach the copy while the job runs.
 	Flow []Path
+	// PlainStatus tells that the status is a field like any other, no subresource.
+	PlainStatus bool
 	// project makes changes to a copy that Drop cannot express; may be nil.
 	project func(job *unstructured.Unstructured)
 	// ended tells from the status that a job is over; nil when it cannot tell.
 	ended func(job *unstructured.Unstructured) bool
-	// Unlinked tells that Kueue refuses the prebuilt-workload link on this kind. Its
-	// copy comes without a queue, so that Kueue leaves it alone, until the
-	// Workload's copy names it as owner: Kueue takes that for its own.
-	Unlinked bool
 	// started tells from the manager's status that an object ran on a worker, and
 	// lost gives the status of one that is gone from there; for kinds with Group.
 	started func(job *unstructured.Unstructured) bool
 	lost    func(job *unstructured.Unstructured, now time.Time) map[string]any
 	// workloads tells how many Workloads a job has; nil: one.
 	workloads func(job *unstructured.Unstructured) int
+	// Unlinked tells that Kueue refuses the prebuilt-workload link on this kind. Its
+	// copy comes without a queue, so that Kueue leaves it alone, until the
+	// Workload's copy names it as owner: Kueue takes that for its own.
+	Unlinked bool
 	// Stopped is what the status of a job says once its copy is gone, in the
 	// words of the kind's own controller, and nothing besides. Kueue on the manager
 	// takes the job for inactive by it. Nil: a condition Suspended.
@@ -93,10 +99,10 @@ func (k *Kind) Managed(job *unstructured.Unstructured) (bool, string) {
 		return true, ""
 	}
 	by, _, _ := unstructured.NestedString(job.Object, k.ManagedBy...)
-	if by == kueue.MultiKueueControllerName {
+	if by == k.mark() {
 		return true, ""
 	}
-	return false, "Expecting " + pathString(k.ManagedBy) + ` to be "` + kueue.MultiKueueControllerName + `" not "` + by + `"`
+	return false, "Expecting " + k.ManagedBy.String() + ` to be "` + k.mark() + `" not "` + by + `"`
 }
 
 // Named tells whether the names that others took on a worker are watched. Pods
@@ -171,8 +177,8 @@ func Frameworks() []string {
 	return names
 }
 
-// NewTable returns the rows whose framework name is among the enabled ones.
-func NewTable(enabled []string) *Table {
+// NewTable returns the rows whose framework name is among the enabled ones, and after them the custom ones.
+func NewTable(enabled []string, custom ...Kind) *Table {
 	t := &Table{}
 	for _, k := range All() {
 		isOn := func(name string) bool { return slices.Contains(enabled, name) }
@@ -180,11 +186,23 @@ func NewTable(enabled []string) *Table {
 			t.rows = append(t.rows, &k)
 		}
 	}
+	for _, k := range custom {
+		t.rows = append(t.rows, &k)
+	}
 	return t
 }
 
 // Rows returns the enabled kinds in a fixed order.
 func (t *Table) Rows() []*Kind { return t.rows }
+
+// Frameworks names the enabled kinds as Kueue's configuration does.
+func (t *Table) Frameworks() []string {
+	var names []string
+	for _, k := range t.rows {
+		names = append(names, k.Framework)
+	}
+	return names
+}
 
 // ByName finds a kind by its Name; nil when it is not in the table.
 func (t *Table) ByName(name string) *Kind {
@@ -219,15 +237,4 @@ func (t *Table) Unnamed() []schema.GroupVersionKind {
 		return []schema.GroupVersionKind{pod.GVK}
 	}
 	return nil
-}
-
-func pathString(p Path) string {
-	s := ""
-	for i, field := range p {
-		if i > 0 {
-			s += "."
-		}
-		s += field
-	}
-	return s
 }

@@ -35,7 +35,7 @@ func (k *Kind) Project(job *unstructured.Unstructured, wl *kueue.Workload, m Mar
 	}
 	out.SetNamespace(job.GetNamespace())
 	out.SetName(job.GetName())
-	k.mark(out, job, m)
+	k.putMarks(out, job, m)
 	switch {
 	case k.Unlinked:
 		unstructured.RemoveNestedField(out.Object, "metadata", "labels", queueLabel)
@@ -50,7 +50,7 @@ func (k *Kind) Project(job *unstructured.Unstructured, wl *kueue.Workload, m Mar
 	}
 	if len(k.Suspend) > 0 {
 		// The parent is a spec that the API server validated, so this cannot fail.
-		_ = unstructured.SetNestedField(out.Object, true, k.Suspend...)
+		_ = unstructured.SetNestedField(out.Object, k.suspended(), k.Suspend...)
 	}
 	if k.project != nil {
 		k.project(out)
@@ -58,7 +58,7 @@ func (k *Kind) Project(job *unstructured.Unstructured, wl *kueue.Workload, m Mar
 	return out
 }
 
-func (k *Kind) mark(out, job *unstructured.Unstructured, m Marks) {
+func (k *Kind) putMarks(out, job *unstructured.Unstructured, m Marks) {
 	labels, annotations := marked(job, RefOf(job), m)
 	out.SetLabels(labels)
 	out.SetAnnotations(annotations)

@@ -52,7 +52,9 @@ func active(kind string) func(map[string]any) bool {
 	case "TrainJob.trainer.kubeflow.org":
 		return counts("jobsStatus", "active")
 	case "RayJob.ray.io":
-		return func(s map[string]any) bool { return s["jobDeploymentStatus"] != nil && s["jobDeploymentStatus"] != "Suspended" }
+		return func(s map[string]any) bool {
+			return s["jobDeploymentStatus"] != nil && s["jobDeploymentStatus"] != "Suspended"
+		}
 	case "RayCluster.ray.io":
 		return func(s map[string]any) bool { return s["state"] == "ready" }
 	case "RayService.ray.io":

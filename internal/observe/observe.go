@@ -3,6 +3,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -17,6 +18,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/fleet"
+	"ferry.dev/ferry/internal/jobs"
 	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/plan"
 )
@@ -79,15 +81,9 @@ func (o *Observer) Snapshot(ctx context.Context, ref kinds.Ref) (plan.Snapshot, 
 
 func (o *Observer) readManager(ctx context.Context, s *plan.Snapshot) error {
 	if s.Kind != nil {
-		jobs, err := o.jobs(ctx, o.Manager, Manager, s)
-		if err != nil {
+		if err := o.readJobs(ctx, s); err != nil {
 			return err
 		}
-		pods, err := o.pods(ctx, o.Manager, Manager, s)
-		if err != nil {
-			return err
-		}
-		s.Jobs, s.Pods = jobs, pods
 	}
 	wls, err := o.workloads(ctx, o.Manager, Manager, s.Ref)
 	if err != nil {
@@ -104,6 +100,21 @@ func (o *Observer) readManager(ctx context.Context, s *plan.Snapshot) error {
 		}
 	}
 	return nil
+}
+
+// readJobs reads the job and its pods on the manager, or why they cannot be read now.
+func (o *Observer) readJobs(ctx context.Context, s *plan.Snapshot) error {
+	found, err := o.jobs(ctx, o.Manager, Manager, s)
+	if err == nil {
+		s.Pods, err = o.pods(ctx, o.Manager, Manager, s)
+	}
+	var notServed *jobs.NotServedError
+	if errors.As(err, &notServed) {
+		s.Unseen = notServed.Error()
+		return nil
+	}
+	s.Jobs = found
+	return err
 }
 
 // ownedBy leaves out the Workloads of an earlier job of the same name.

@@ -14,16 +14,16 @@ func (v *view) link(p *Plan, w *Worker) (linked bool) {
 	if !v.Kind.Unlinked {
 		return true
 	}
-	job, made := v.Jobs[0], w.Jobs[0]
 	p.Because = reason.Placing(w.Name)
+	original, job := v.Jobs[0], w.Jobs[0]
 	for _, c := range w.Workloads {
-		if !metav1.IsControlledBy(c, made) {
-			p.worker(w.Name, OwnWorkload{Copy: c, Owner: made})
+		if !metav1.IsControlledBy(c, job) {
+			p.worker(w.Name, OwnWorkload{Copy: c, Owner: job})
 			return false
 		}
 	}
-	if want := kinds.Queued(job, made); want != nil {
-		p.worker(w.Name, EditJob{Copy: made, Want: want})
+	if want := kinds.Queued(original, job); want != nil {
+		p.worker(w.Name, EditJob{Copy: job, Want: want})
 		return false
 	}
 	return true

@@ -22,9 +22,8 @@ func TestLink(t *testing.T) {
 		s.Jobs[0].Object["spec"] = map[string]any{"runPolicy": map[string]any{"managedBy": kueue.MultiKueueControllerName}}
 	}
 	placed := on("w1", func(s *plan.Snapshot, w *plan.Worker) {
-		made := jax.Project(s.Jobs[0], s.Workloads[0], kinds.Marks{Origin: "m", Reservation: plan.Reservation(s.Workloads[0])})
-		made.SetUID("w1-job")
-		w.Jobs = []*unstructured.Unstructured{made}
+		w.Jobs = []*unstructured.Unstructured{jax.Project(s.Jobs[0], s.Workloads[0], kinds.Marks{Origin: "m", Reservation: plan.Reservation(s.Workloads[0])})}
+		w.Jobs[0].SetUID("w1-job")
 	})
 	owned := copies("w1", func(c *kueue.Workload) {
 		owner := &unstructured.Unstructured{}

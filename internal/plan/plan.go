@@ -24,6 +24,9 @@ type Snapshot struct {
 	Jobs []*unstructured.Unstructured
 	// Pods are the manager's pods of a kind whose pods are mirrored.
 	Pods []*unstructured.Unstructured
+	// Unseen is why the job cannot be read on the manager now, if so: there are
+	// no Jobs then, and that says nothing.
+	Unseen string
 	// Workloads are the job's Workloads on the manager, by name.
 	Workloads []*kueue.Workload
 	// Check is the name of our admission check on them; empty when they have none.
@@ -122,7 +125,7 @@ type Rule struct {
 func Rules() []Rule { return rules }
 
 var rules = []Rule{
-	gone, unknownCheck, finished, finishedOnWorker, notOurs, noSuchKind, over, notManaged, noQuota, evictedOnManager, decided,
+	unseen, gone, unknownCheck, finished, finishedOnWorker, notOurs, noSuchKind, over, notManaged, noQuota, evictedOnManager, decided,
 	readyWithoutClaim, outOfSync, evictedOnWorker, specDrift, workerLost, claimed,
 	waitForChecks, waitForCleanup, admittedSomewhere, nominate,
 }

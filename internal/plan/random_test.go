@@ -178,5 +178,7 @@ func (d *dice) meanwhile(s *plan.Snapshot) {
 		s.Workloads = nil
 	case 7:
 		evictedSince()(s)
+	case 8:
+		unreadable(s)
 	}
 }

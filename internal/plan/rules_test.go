@@ -15,7 +15,8 @@ import (
 // TestOrder pins the order of the table, and says why where it matters.
 func TestOrder(t *testing.T) {
 	want := []string{
-		"Gone",             // first: a job that is deleted leaves nothing behind, whatever its Workload says
+		"Unseen",           // first: a job that cannot be read is not a job that is gone
+		"Gone",             // next: a job that is deleted leaves nothing behind, whatever its Workload says
 		"UnknownCheck",     // before NotOurs: a check that cannot be attributed is no reason to remove a running copy
 		"Finished",         // before FinishedOnWorker, and before NotManaged and NoQuota: a result stands, and is never turned into a rejection
 		"FinishedOnWorker", // before all that takes a copy away: a result is never lost, also when the queue lost its check
@@ -98,7 +99,12 @@ type ruleCase struct {
 
 func noJob(s *plan.Snapshot)   { s.Jobs = nil }
 func noCheck(s *plan.Snapshot) { s.Check = "" }
-func noKind(s *plan.Snapshot)  { s.Kind, s.OwnerKind = nil, "example.com/v1, Kind=Foo" }
+
+// noWorkload: without a Workload there is no check either.
+func noWorkload(s *plan.Snapshot) { s.Workloads, s.Check = nil, "" }
+func noKind(s *plan.Snapshot)     { s.Kind, s.OwnerKind = nil, "example.com/v1, Kind=Foo" }
+
+func unreadable(s *plan.Snapshot) { s.Jobs, s.Unseen = nil, "the manager does not serve Job" }
 
 func deleted(job *unstructured.Unstructured) { t := now0; job.SetDeletionTimestamp(&t) }
 
@@ -118,6 +124,10 @@ const deleteBoth = "delete Job train, delete Workload wl"
 
 // endings: the job is over, or is to stop.
 var endings = []ruleCase{
+	{rule: "Unseen", name: "keeps everything", when: snap(claimedBy("w1"), started, offered("w2"), unreadable), because: "the manager does not serve Job", unless: snap(claimedBy("w1"), noJob), then: "Gone"},
+	{rule: "Unseen", name: "says why", when: snap(unreadable), does: "manager: set check of wl to Pending"},
+	{rule: "Unseen", name: "says it once", when: snap(unreadable, message("The job cannot be read: the manager does not serve Job"))},
+	{rule: "Unseen", name: "also when the worker is done", when: snap(claimedBy("w1"), started, jobStatus("w1", ended), copyCondition("w1", kueue.WorkloadFinished, "Succeeded"), unreadable), unless: snap(), then: "Nominate"},
 	{rule: "Gone", name: "no job", when: snap(claimedBy("w1"), noJob), does: "w1: delete Workload wl, delete Job train", because: "gone", unless: snap(claimedBy("w1")), then: "Claimed"},
 	{rule: "Gone", name: "being deleted", when: snap(claimedBy("w1"), managerJob(deleted)), does: "w1: " + deleteBoth},
 	{rule: "Gone", name: "beyond reach", when: snap(noJob, lost("w1", time.Hour))},
@@ -127,6 +137,10 @@ var endings = []ruleCase{
 	{rule: "NotOurs", name: "leaves a running job where it is", when: snap(claimedBy("w1"), offered("w2"), started, jobStatus("w1", runs), noCheck), does: "manager: mirror status of Job train | w2: delete Workload wl"},
 	{rule: "NotOurs", name: "but not one that is evicted", when: snap(claimedBy("w1"), managerCondition(kueue.WorkloadEvicted), noCheck), does: "w1: " + deleteBoth},
 	{rule: "NotOurs", name: "nor one without quota", when: snap(claimedBy("w1"), noReservation(), noCheck), does: "w1: " + deleteBoth},
+	{rule: "NotOurs", name: "its Workload is gone: stops", when: snap(offered("w1"), placed("w1"), noWorkload, managerJob(active)), does: "w1: " + deleteBoth},
+	{rule: "NotOurs", name: "its Workload is gone: then shows it", when: snap(noWorkload, managerJob(active)), does: "manager: mirror status of Job train"},
+	{rule: "NotOurs", name: "its Workload is gone, and it never ran", when: snap(noWorkload)},
+	{rule: "NotOurs", name: "no Workload of somebody else's job", when: snap(noWorkload, managerJob(active), managerJob(byUser))},
 	{rule: "NoSuchKind", name: "rejects", when: snap(noKind), does: "manager: set check of wl to Rejected", because: `"example.com/v1, Kind=Foo"`, unless: snap(), then: "Nominate"},
 	{rule: "NoSuchKind", name: "no owner", when: snap(noKind, func(s *plan.Snapshot) { s.OwnerKind = "" }), does: "manager: set check of wl to Rejected", because: "No multikueue adapter found"},
 	{rule: "NoSuchKind", name: "switched off", when: snap(offered("w1"), noKind), does: "manager: set check of wl to Rejected | w1: delete Workload wl"},

@@ -34,6 +34,9 @@ type view struct {
 func newView(s Snapshot) *view {
 	v := &view{Snapshot: s, stale: map[string][]Action{}, mayRun: map[string]bool{}}
 	v.Workers = slices.Clone(s.Workers)
+	if v.Unseen != "" {
+		return v // what belongs to the job cannot be told from what is left of an earlier one
+	}
 	v.result = v.findResult()
 	for i := range v.Workers {
 		v.setStaleApart(&v.Workers[i])

@@ -67,6 +67,9 @@ func WorkerBlind(worker, why string) string {
 	return fmt.Sprintf("Admitting remote lost: worker %q cannot show the job: %s; offering it again", worker, why)
 }
 
+// Unseen says that the job cannot be read on the manager.
+func Unseen(why string) string { return "The job cannot be read: " + why }
+
 // CopyGone says that the copy vanished from its worker.
 func CopyGone(worker, what string) string {
 	return fmt.Sprintf("Admitting remote no longer exists: the %s is gone from worker %q before its result was seen; offering the job again", what, worker)

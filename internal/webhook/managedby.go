@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/kinds"
 )
@@ -44,7 +43,7 @@ func (m *ManagedBy) Handle(ctx context.Context, req admission.Request) admission
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("the %s cannot be read as JSON: %w", m.Kind.Name(), err))
 	}
 	queue := job.GetLabels()[queueLabel]
-	patch, free := fill(job.Object, m.Kind.ManagedBy, m.Kind.OwnManager)
+	patch, free := fill(job.Object, m.Kind)
 	if queue == "" || !free {
 		return admission.Allowed("")
 	}
@@ -60,13 +59,14 @@ func (m *ManagedBy) Handle(ctx context.Context, req admission.Request) admission
 	return admission.Patched("", patch)
 }
 
-// fill returns the one change that puts Ferry's name into the field at path, with
+// fill returns the one change that puts MultiKueue's name into the kind's field, with
 // the parents that it lacks; false if the field is taken, or cannot exist.
-func fill(object map[string]any, path kinds.Path, builtin string) (jsonpatch.Operation, bool) {
+func fill(object map[string]any, kind *kinds.Kind) (jsonpatch.Operation, bool) {
+	path, builtin := kind.ManagedBy, kind.OwnManager
 	for i, field := range path {
 		value, last := object[field], i == len(path)-1
 		if value == nil || last && builtin != "" && value == builtin {
-			return jsonpatch.NewOperation("add", pointer(path[:i+1]), nested(path[i+1:])), true
+			return jsonpatch.NewOperation("add", pointer(path[:i+1]), nested(path[i+1:], kind.ManagedByValue())), true
 		}
 		child, isObject := value.(map[string]any)
 		if !isObject {
@@ -77,12 +77,12 @@ func fill(object map[string]any, path kinds.Path, builtin string) (jsonpatch.Ope
 	return jsonpatch.Operation{}, false
 }
 
-// nested is Ferry's name inside objects with these fields, the outermost first.
-func nested(fields kinds.Path) any {
+// nested is a value inside objects with these fields, the outermost first.
+func nested(fields kinds.Path, value string) any {
 	if len(fields) == 0 {
-		return kueue.MultiKueueControllerName
+		return value
 	}
-	return map[string]any{fields[0]: nested(fields[1:])}
+	return map[string]any{fields[0]: nested(fields[1:], value)}
 }
 
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")

@@ -33,6 +33,7 @@ const ferryConfig = playground.DefaultFerryConfig + `  probeInterval: 1s
 leaderElection:
   leaderElect: false
 multiKueue:
+  externalFrameworks:` + externalFrameworks + `
   workerLostTimeout: 15s
 `
 

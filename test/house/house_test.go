@@ -31,6 +31,7 @@ var floors = []struct {
 	{0, "internal/config"},
 	{1, "internal/plan"},
 	{1, "internal/fleet"},
+	{1, "internal/jobs"},
 	{2, "internal/observe"},
 	{3, "internal/apply"},
 	{4, "internal/controllers/"},

@@ -65,7 +65,7 @@ func (r *Reconciler) pass(ctx context.Context, ref kinds.Ref) (wrote bool, again
 	if r.Decided != nil {
 		r.Decided(p)
 	}
-	if len(s.Jobs) == 0 && len(s.Workloads) == 0 && len(p.Workers) == 0 {
+	if len(s.Jobs) == 0 && s.Unseen == "" && len(s.Workloads) == 0 && len(p.Workers) == 0 {
 		r.Observer.Memory.Forget(ref)
 	}
 	for worker := range p.Workers {

@@ -25,22 +25,19 @@ const concurrency = 8
 type queue = workqueue.TypedRateLimitingInterface[kinds.Ref]
 
 // Setup adds the controller to the manager. In brings requests from elsewhere:
-// from the workers' lanes and on changes of the fleet.
-func Setup(mgr ctrl.Manager, r *Reconciler, in *inlet.Inlet[kinds.Ref]) error {
+// of the manager's jobs, from the workers' lanes and on changes of the fleet.
+// Listen is called when the controller starts, to be told of the jobs.
+func Setup(mgr ctrl.Manager, r *Reconciler, in *inlet.Inlet[kinds.Ref], listen func()) error {
 	c, err := controller.NewTyped("dispatch", mgr, controller.TypedOptions[kinds.Ref]{Reconciler: r, MaxConcurrentReconciles: concurrency})
 	if err != nil {
 		return fmt.Errorf("adding the dispatch controller: %w", err)
 	}
 	sources := []source.TypedSource[kinds.Ref]{
 		in,
+		source.TypedFunc[kinds.Ref](func(context.Context, queue) error { listen(); return nil }),
 		source.TypedKind(mgr.GetCache(), &kueue.Workload{}, each(r.sawWorkload)),
 		source.TypedKind(mgr.GetCache(), &kueue.AdmissionCheck{}, everyJob[*kueue.AdmissionCheck](r)),
 		source.TypedKind(mgr.GetCache(), &kueue.MultiKueueConfig{}, everyJob[*kueue.MultiKueueConfig](r)),
-	}
-	for _, kind := range r.Observer.Kinds.Rows() {
-		job := &unstructured.Unstructured{}
-		job.SetGroupVersionKind(kind.GVK)
-		sources = append(sources, source.TypedKind(mgr.GetCache(), job, each(r.sawJob)))
 	}
 	for _, s := range sources {
 		if err := c.Watch(s); err != nil {
@@ -56,7 +53,8 @@ func (r *Reconciler) sawWorkload(wl *kueue.Workload) kinds.Ref {
 	return ref
 }
 
-func (r *Reconciler) sawJob(job *unstructured.Unstructured) kinds.Ref {
+// SawJob notes what the cache shows of a job, and returns its reference.
+func (r *Reconciler) SawJob(job *unstructured.Unstructured) kinds.Ref {
 	ref := kinds.RefOf(job)
 	r.Observer.Memory.Saw(observe.Manager, ref, job)
 	return ref
