@@ -8,14 +8,11 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/playground"
 )
-
-type metaOwner = metav1.OwnerReference
 
 // managedKind is a kind with a managedBy field, and its example in examples/kinds.
 type managedKind struct {
