@@ -17,21 +17,19 @@ import (
 	"ferry.dev/ferry/playground/ray"
 )
 
-// runOperator starts the operator's process, unless it runs, and lets its webhooks take part once it is ready.
+// runOperator starts the operator's process, unless it runs, and returns once it is ready. Its webhooks are there before:
+// the API server takes a moment to see them, and the first job shall not pass them by.
 func (c *Cluster) runOperator(ctx context.Context, row operator.Row, binary, dir string) error {
 	started := c.Component(row.Name)
-	switch {
-	case started == nil:
-		if err := c.firstRun(ctx, row, binary); err != nil {
-			return err
-		}
-	case !started.Running():
-		if err := started.Start(); err != nil {
-			return err
-		}
+	if started != nil && started.Running() {
+		return c.awaitOperator(ctx, row)
 	}
-	if err := c.awaitOperator(ctx, row); err != nil {
-		return err
+	var args, env []string
+	if started == nil {
+		var err error
+		if args, env, err = c.prepareOperator(ctx, row); err != nil {
+			return err
+		}
 	}
 	hooks, err := c.operatorWebhooks(row, dir)
 	if err != nil {
@@ -40,24 +38,35 @@ func (c *Cluster) runOperator(ctx context.Context, row operator.Row, binary, dir
 	if err := manifest.Apply(ctx, c.client, hooks...); err != nil {
 		return fmt.Errorf("%s: %w", c.Name, err)
 	}
-	return nil
-}
-
-// firstRun prepares what outlives a restart (ports, certificates, the config) and starts the process.
-func (c *Cluster) firstRun(ctx context.Context, row operator.Row, binary string) error {
-	at, err := c.operatorPlace(row)
+	if started == nil {
+		err = c.firstRun(row, binary, args, env)
+	} else {
+		err = started.Start()
+	}
 	if err != nil {
 		return err
+	}
+	return c.awaitOperator(ctx, row)
+}
+
+// prepareOperator makes what outlives the process: ports and certificates, the same at each start, and the config.
+func (c *Cluster) prepareOperator(ctx context.Context, row operator.Row) (args, env []string, err error) {
+	at, known := c.operators[row.Name]
+	if !known {
+		if at, err = c.operatorPlace(row); err != nil {
+			return nil, nil, err
+		}
 	}
 	args, env, config, err := row.Fill(at)
 	if err != nil {
-		return err
-	}
-	if err := c.writeOperatorConfig(ctx, row, at, config); err != nil {
-		return err
+		return nil, nil, err
 	}
 	c.operators[row.Name] = at
-	_, err = c.p.run(process.Spec{
+	return args, env, c.writeOperatorConfig(ctx, row, at, config)
+}
+
+func (c *Cluster) firstRun(row operator.Row, binary string, args, env []string) error {
+	_, err := c.p.run(process.Spec{
 		Name: c.Name + "/" + row.Name,
 		Path: binary,
 		Args: args,

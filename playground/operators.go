@@ -43,7 +43,7 @@ func (p *Playground) startOperators(ctx context.Context, rows []operator.Row) er
 func (p *Playground) startOperator(ctx context.Context, row operator.Row) error {
 	for _, framework := range row.Frameworks {
 		if !slices.Contains(p.options.Frameworks, framework) {
-			return fmt.Errorf("Kueue has its framework %s off here: name it, or %q, in Options.Frameworks", framework, operator.All)
+			return fmt.Errorf("framework %s is off in this playground's Kueue: name it, or %q, in Options.Frameworks", framework, operator.All)
 		}
 	}
 	binary, err := p.builder.Operator(ctx, row.Name)
@@ -72,8 +72,8 @@ func (p *Playground) startOperator(ctx context.Context, row operator.Row) error 
 	return nil
 }
 
-// StopOperator ends an operator's processes and takes its webhooks away, which nobody would answer. CRDs and objects
-// stay, and so do operators that it needs. Stopping what does not run is fine.
+// StopOperator ends an operator's processes and takes its webhooks away, which nobody would answer. Its
+// components are gone then. CRDs and objects stay, and so do operators that it needs. Stopping what does not run is fine.
 func (p *Playground) StopOperator(ctx context.Context, name string) error {
 	row, err := operator.Find(name)
 	if err != nil {
@@ -96,6 +96,7 @@ func (p *Playground) StopOperator(ctx context.Context, name string) error {
 		if err := process.Stop(); err != nil {
 			return err
 		}
+		p.forget(process)
 		if row.Namespace == "" {
 			return nil
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -257,6 +258,13 @@ func (p *Playground) run(spec process.Spec) (*process.Process, error) {
 	}
 	p.processes = append(p.processes, c)
 	return c, nil
+}
+
+// forget drops a component that has ended.
+func (p *Playground) forget(c *process.Process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.processes = slices.DeleteFunc(slices.Clone(p.processes), func(kept *process.Process) bool { return kept == c })
 }
 
 // RemoveState removes a state folder that no process uses any more.

@@ -127,6 +127,9 @@ func (k *Kind) Lost(job *unstructured.Unstructured, now time.Time) map[string]an
 // PodKind is the kind of the pods that are mirrored for kinds with Pods.
 func (k *Kind) PodKind() *Kind { return &pod }
 
+// Many tells whether Workloads may come to a job, and leave it, while it runs.
+func (k *Kind) Many() bool { return k.workloads != nil }
+
 // Expected is how many Workloads a job has when all of it is to run.
 func (k *Kind) Expected(job *unstructured.Unstructured) int {
 	if k.workloads == nil {

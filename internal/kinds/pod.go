@@ -189,5 +189,9 @@ func keepCondition(status, from map[string]any, t string) {
 	if kept != nil {
 		next = append(next, kept)
 	}
+	if len(next) == 0 {
+		delete(status, "conditions")
+		return
+	}
 	status["conditions"] = next
 }

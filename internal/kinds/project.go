@@ -135,6 +135,15 @@ func linkPrebuilt(job *unstructured.Unstructured, workload string) {
 	job.SetAnnotations(annotations)
 }
 
+// Remarked returns the copy with another mark of its reservation.
+func Remarked(job *unstructured.Unstructured, reservation string) *unstructured.Unstructured {
+	out := job.DeepCopy()
+	annotations := out.GetAnnotations()
+	annotations[ReservationAnnotation] = reservation
+	out.SetAnnotations(annotations)
+	return out
+}
+
 // Queued returns the copy with the queue of its original; nil when it has it.
 func Queued(original, current *unstructured.Unstructured) *unstructured.Unstructured {
 	queue := original.GetLabels()[queueLabel]

@@ -70,7 +70,7 @@ func markTemplate(set *unstructured.Unstructured, template ...string) {
 	t := &unstructured.Unstructured{Object: at}
 	labels, annotations := withoutOurs(t.GetLabels()), withoutOurs(t.GetAnnotations())
 	labels[kueue.MultiKueueOriginLabel] = set.GetLabels()[kueue.MultiKueueOriginLabel]
-	for _, mark := range []string{kueue.MultiKueueOriginUIDAnnotation, JobAnnotation, ReservationAnnotation, WorkerAnnotation} {
+	for _, mark := range []string{kueue.MultiKueueOriginUIDAnnotation, JobAnnotation, WorkerAnnotation} {
 		annotations[mark] = set.GetAnnotations()[mark]
 	}
 	t.SetLabels(labels)

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/reason"
 )
 
@@ -26,6 +27,7 @@ var claimed = Rule{
 func (v *view) serveClaim(p *Plan, w *Worker) bool {
 	ready := v.any(func(wl *kueue.Workload) bool { return v.checkIs(wl, kueue.CheckStateReady) })
 	switch {
+	case v.lostOfMany(p, w):
 	case len(v.copies(w)) == 0:
 		v.retry(p, reason.CopyGone(w.Name, "Workload"), true)
 	case w.Blind:
@@ -35,6 +37,8 @@ func (v *view) serveClaim(p *Plan, w *Worker) bool {
 			v.confirm(p, w)
 			v.followEdits(p, w)
 			v.followMembers(p, w)
+			v.followReservations(p, w)
+			v.letJoin(p, w)
 		}
 	case ready:
 		v.retry(p, reason.CopyGone(w.Name, v.Kind.GVK.Kind), true)
@@ -67,8 +71,8 @@ func (v *view) place(p *Plan, w *Worker) {
 }
 
 func (v *view) create(p *Plan, w *Worker, job *unstructured.Unstructured) {
-	wl := v.Workloads[0]
-	p.worker(w.Name, CreateJob{Copy: v.Kind.Project(job, wl, v.marks(w, wl))})
+	marks := kinds.Marks{Origin: v.Policy.Origin, Worker: w.Name, Reservation: v.reservation()}
+	p.worker(w.Name, CreateJob{Copy: v.Kind.Project(job, v.Workloads[0], marks)})
 }
 
 // claimAll tells whether the claim of every Workload is persisted. One of several

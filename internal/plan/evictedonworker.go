@@ -9,7 +9,7 @@ import (
 
 var evictedOnWorker = Rule{
 	Name: "EvictedOnWorker",
-	Doc:  "Kueue on the worker that holds the claim evicted the copy (preempted, its quota cut, pods not ready in time): the check becomes Retry and the job is offered to all workers again.",
+	Doc:  "Kueue on the worker that holds the claim evicted the copy (preempted, its quota cut, pods not ready in time): the check becomes Retry and the job is offered to all workers again. Of a job of many Workloads the others run on.",
 	decide: func(v *view, p *Plan) bool {
 		w := v.find(v.claim())
 		if w == nil || !w.Reachable {
@@ -18,7 +18,12 @@ var evictedOnWorker = Rule{
 		for _, c := range w.Workloads {
 			if isTrue(c, kueue.WorkloadEvicted) {
 				why := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadEvicted).Message
-				v.retry(p, reason.EvictedOnWorker(w.Name, why), false)
+				message := reason.EvictedOnWorker(w.Name, why)
+				if v.many() {
+					v.settleOne(p, v.original(c.Name), kueue.CheckStateRetry, message, false)
+				} else {
+					v.retry(p, message, false)
+				}
 				return true
 			}
 		}

@@ -127,7 +127,7 @@ func Rules() []Rule { return rules }
 var rules = []Rule{
 	unseen, gone, unknownCheck, finished, finishedOnWorker, notOurs, noSuchKind, over, notManaged, noQuota, evictedOnManager, decided,
 	readyWithoutClaim, outOfSync, evictedOnWorker, specDrift, workerLost, claimed,
-	waitForChecks, waitForCleanup, admittedSomewhere, nominate,
+	waitForChecks, waitForSiblings, waitForCleanup, admittedSomewhere, nominate,
 }
 
 func newPlan() Plan { return Plan{Workers: map[string][]Action{}} }

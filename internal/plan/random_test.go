@@ -37,12 +37,22 @@ func (d *dice) snapshot() plan.Snapshot {
 		s.Workloads = append(s.Workloads, newWorkload(fmt.Sprintf("wl%d", i)))
 	}
 	d.manager(&s, names)
+	if s.Host == "" && d.in10(2) {
+		d.siblings(&s)
+	}
 	s.Workers = nil
 	for _, name := range names {
 		s.Workers = append(s.Workers, d.worker(&s, name))
 	}
 	d.meanwhile(&s)
 	return s
+}
+
+// siblings makes the job one of several Workloads that nobody claimed yet.
+func (d *dice) siblings(s *plan.Snapshot) {
+	s.Kind, s.Ref.Kind = lwsKind, lwsKind.Name()
+	spec := s.Jobs[0].Object["spec"].(map[string]any)
+	spec["replicas"] = int64(1 + d.IntN(3))
 }
 
 func (d *dice) manager(s *plan.Snapshot, names []string) {

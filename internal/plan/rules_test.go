@@ -34,6 +34,7 @@ func TestOrder(t *testing.T) {
 		"WorkerLost",      // before Claimed, which needs the worker within reach
 		"Claimed",         // before all that offers: a job that has a worker is offered to nobody
 		"WaitForChecks",   // before Nominate: nobody is asked before quota may be used
+		"WaitForSiblings",
 		"WaitForCleanup",
 		"AdmittedSomewhere", // before Nominate, which would make more copies
 		"Nominate",          // always answers
@@ -58,7 +59,7 @@ func TestRulesAreDescribed(t *testing.T) {
 
 func TestRules(t *testing.T) {
 	answered, passed := map[string]bool{}, map[string]bool{}
-	for _, c := range slices.Concat(endings, claims, offers) {
+	for _, c := range slices.Concat(endings, claims, offers, sets) {
 		t.Run(c.rule+"/"+c.name, func(t *testing.T) {
 			p := plan.Decide(c.when)
 			answered[p.Rule] = true

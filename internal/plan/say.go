@@ -32,12 +32,17 @@ func (v *view) retry(p *Plan, message string, warning bool) {
 
 // settle moves the check of every unfinished Workload to a state.
 func (v *view) settle(p *Plan, state kueue.CheckState, message string, warning bool) {
+	p.Because = reason.Fit(message)
+	for _, wl := range v.Workloads {
+		v.settleOne(p, wl, state, message, warning)
+	}
+}
+
+func (v *view) settleOne(p *Plan, wl *kueue.Workload, state kueue.CheckState, message string, warning bool) {
 	message = reason.Fit(message)
 	p.Because = message
-	for _, wl := range v.Workloads {
-		if c := v.check(wl); c != nil && c.State != state && !isTrue(wl, kueue.WorkloadFinished) {
-			p.manager(SetCheck{Workload: wl, Check: v.Check, State: state, Message: message, Event: true, Warning: warning})
-		}
+	if c := v.check(wl); c != nil && c.State != state && !isTrue(wl, kueue.WorkloadFinished) {
+		p.manager(SetCheck{Workload: wl, Check: v.Check, State: state, Message: message, Event: true, Warning: warning})
 	}
 }
 

@@ -29,11 +29,16 @@ type view struct {
 	mayRun map[string]bool
 	// result is where the job is over, if anywhere.
 	result *result
+	// joining are the Workloads that came to a job of many while a worker runs it, and
+	// joined their copies there; see setJoinersApart.
+	joining []*kueue.Workload
+	joined  map[string][]*kueue.Workload
 }
 
 func newView(s Snapshot) *view {
-	v := &view{Snapshot: s, stale: map[string][]Action{}, mayRun: map[string]bool{}}
+	v := &view{Snapshot: s, stale: map[string][]Action{}, mayRun: map[string]bool{}, joined: map[string][]*kueue.Workload{}}
 	v.Workers = slices.Clone(s.Workers)
+	v.setJoinersApart()
 	if v.Unseen != "" {
 		return v // what belongs to the job cannot be told from what is left of an earlier one
 	}
@@ -78,6 +83,10 @@ func (v *view) setStaleApart(w *Worker) {
 	for _, c := range w.Workloads {
 		if wl := v.original(c.Name); wl != nil && isCopyOf(c, wl.UID, Reservation(wl)) && (w.Name == v.claim() || v.isOpen(c, wl)) {
 			current = append(current, c)
+			continue
+		}
+		if wl := byName(v.joining, c.Name); wl != nil && w.Name == v.claim() && isCopyOf(c, wl.UID, Reservation(wl)) && v.isOpen(c, wl) {
+			v.joined[w.Name] = append(v.joined[w.Name], c)
 			continue
 		}
 		if isTrue(c, kueue.WorkloadAdmitted) {
@@ -130,7 +139,13 @@ func (v *view) restLeft(c *kueue.Workload) time.Duration {
 
 func (v *view) jobIsCurrent(job *unstructured.Unstructured) bool {
 	on := named(v.Jobs, job.GetName())
-	return on != nil && len(v.Workloads) > 0 && isCopyOf(job, on.GetUID(), Reservation(v.Workloads[0]))
+	if on == nil || len(v.Workloads) == 0 {
+		return false
+	}
+	if v.many() {
+		return originUID(job) == string(on.GetUID()) && v.sharesReservation(job)
+	}
+	return isCopyOf(job, on.GetUID(), Reservation(v.Workloads[0]))
 }
 
 func isCopyOf(c metav1.Object, uid types.UID, reservation string) bool {
@@ -148,8 +163,10 @@ func (v *view) removeStale(p *Plan) {
 }
 
 // original is the manager's Workload of this name.
-func (v *view) original(name string) *kueue.Workload {
-	for _, wl := range v.Workloads {
+func (v *view) original(name string) *kueue.Workload { return byName(v.Workloads, name) }
+
+func byName(wls []*kueue.Workload, name string) *kueue.Workload {
+	for _, wl := range wls {
 		if wl.Name == name {
 			return wl
 		}
@@ -224,7 +241,7 @@ func (v *view) removeFrom(p *Plan, w *Worker) {
 	for _, job := range w.Jobs {
 		actions = append(actions, deleteOf(job, job.GroupVersionKind()))
 	}
-	for _, c := range w.Workloads {
+	for _, c := range slices.Concat(w.Workloads, v.joined[w.Name]) {
 		actions = append(actions, deleteOf(c, kueue.SchemeGroupVersion.WithKind("Workload")))
 	}
 	p.worker(w.Name, live(actions)...)

@@ -12,11 +12,7 @@ var waitForChecks = Rule{
 	decide: func(v *view, p *Plan) bool {
 		var waiting []string
 		for _, wl := range v.Workloads {
-			for _, c := range wl.Status.AdmissionChecks {
-				if c.Name != v.Check && c.State != kueue.CheckStateReady {
-					waiting = append(waiting, string(c.Name))
-				}
-			}
+			waiting = append(waiting, v.waitsFor(wl)...)
 		}
 		if len(waiting) == 0 {
 			return false
@@ -25,4 +21,15 @@ var waitForChecks = Rule{
 		v.say(p, reason.WaitsForChecks(waiting))
 		return true
 	},
+}
+
+// waitsFor names the other checks of a Workload that are not Ready.
+func (v *view) waitsFor(wl *kueue.Workload) []string {
+	var waiting []string
+	for _, c := range wl.Status.AdmissionChecks {
+		if c.Name != v.Check && c.State != kueue.CheckStateReady {
+			waiting = append(waiting, string(c.Name))
+		}
+	}
+	return waiting
 }

@@ -122,6 +122,14 @@ func WaitsForChecks(names []string) string {
 	return "Waiting for other admission checks: " + strings.Join(names, ", ")
 }
 
+// WaitsForSiblings says how many of a job's Workloads there are.
+func WaitsForSiblings(have, want int) string {
+	return fmt.Sprintf("Waiting for all Workloads of the job: %d of %d exist", have, want)
+}
+
+// Joins says that the rest of the job runs on this worker already.
+func Joins(worker string) string { return fmt.Sprintf("Joining the job on %q", worker) }
+
 // WaitsForCleanup says which workers still have to remove an earlier copy.
 func WaitsForCleanup(workers []string) string {
 	return "Waiting for an earlier copy to go from " + strings.Join(workers, ", ")

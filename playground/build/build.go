@@ -24,7 +24,8 @@ type Builder struct {
 	Root     string    // the repository
 	Progress io.Writer // gets a line per step
 
-	mu sync.Mutex // guards Progress
+	mu   sync.Mutex        // guards Progress and what follows
+	dirs map[string]string // of operators' modules: to find one takes the go command half a second
 }
 
 // FindRoot walks up from dir to the folder whose go.mod is Ferry's.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -139,5 +140,32 @@ func TestOperatorsHaveTheirPins(t *testing.T) {
 		pins, err := os.ReadFile(filepath.Join("..", "tools", name, "go.mod"))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(string(pins)).To(And(ContainSubstring("module ferry.dev/ferry/playground/tools/"+name+"\n"), ContainSubstring("\t"+o.module+" v")), name)
+	}
+}
+
+// TestOperatorsShareKueuesLibraries: what Kueue's build has compiled is not compiled again, which is most of an operator.
+func TestOperatorsShareKueuesLibraries(t *testing.T) {
+	g := NewWithT(t)
+	versions := func(tool string) map[string]string {
+		pins, err := os.ReadFile(filepath.Join("..", "tools", tool, "go.mod"))
+		g.Expect(err).NotTo(HaveOccurred())
+		found := map[string]string{}
+		for line := range strings.Lines(string(pins)) {
+			if fields := strings.Fields(line); len(fields) > 1 {
+				found[fields[0]] = fields[1]
+			}
+		}
+		return found
+	}
+	kueue := versions("kueue")
+	for name := range operators {
+		if name == "training-operator" {
+			continue // too old to compile with them
+		}
+		for _, library := range []string{"k8s.io/api", "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "golang.org/x/net", "google.golang.org/protobuf"} {
+			if version, has := versions(name)[library]; has {
+				g.Expect(version).To(Equal(kueue[library]), "%s of %s", library, name)
+			}
+		}
 	}
 }

@@ -60,7 +60,7 @@ var operators = map[string]operatorTool{
 func (o operatorTool) tool(name string) tool {
 	t := tool{
 		folder: name, packages: map[string]string{name: strings.TrimSuffix(o.module+"/"+o.main, "/.")},
-		ldflags: "-s -w", note: "this takes some minutes the first time",
+		ldflags: "-s -w", note: "this takes a minute or more the first time",
 	}
 	if len(o.edits) > 0 {
 		files := slices.Concat([]file{{o.main + "/main.go", "main.go"}}, o.extra)
@@ -93,5 +93,21 @@ func (b *Builder) OperatorDir(ctx context.Context, name string) (string, error) 
 	if !ok {
 		return "", fmt.Errorf("no recipe for operator %q in playground/build", name)
 	}
-	return b.moduleDir(ctx, tool{folder: name}.dir(b.Root), t.module)
+	b.mu.Lock()
+	dir := b.dirs[name]
+	b.mu.Unlock()
+	if dir != "" {
+		return dir, nil
+	}
+	dir, err := b.moduleDir(ctx, tool{folder: name}.dir(b.Root), t.module)
+	if err != nil {
+		return "", err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.dirs == nil {
+		b.dirs = map[string]string{}
+	}
+	b.dirs[name] = dir
+	return dir, nil
 }

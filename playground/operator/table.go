@@ -110,7 +110,8 @@ var rows = []Row{
 	{
 		Name:       "kuberay",
 		Frameworks: []string{"ray.io/rayjob", "ray.io/raycluster", "ray.io/rayservice"},
-		CRDs:       []string{"config/crd/bases"},
+		// RayCronJobs are behind a gate.
+		CRDs: []string{"config/crd/bases/ray.io_rayjobs.yaml", "config/crd/bases/ray.io_rayclusters.yaml", "config/crd/bases/ray.io_rayservices.yaml"},
 		// Its default installation has no webhooks either.
 		Args: []string{
 			"--health-probe-bind-address=127.0.0.1:{{.HealthPort}}", "--metrics-addr=0", "--enable-leader-election=false",

@@ -1,0 +1,123 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/reason"
+)
+
+// many tells whether Workloads may come to the job and leave it while it runs, as
+// the replicas of a LeaderWorkerSet do. They all go to the worker that runs it.
+func (v *view) many() bool { return v.Kind != nil && v.Kind.Many() }
+
+// setJoinersApart makes the rules see those Workloads of a job of many that run on
+// its worker. Those that left (evicted, without quota, sent back) are as if they
+// were not there, so that their copies go; those that come join below Claimed.
+func (v *view) setJoinersApart() {
+	if !v.many() || v.claim() == "" {
+		return
+	}
+	var running, joining []*kueue.Workload
+	for _, wl := range v.Workloads {
+		switch {
+		case v.hasLeft(wl):
+		case wl.Status.ClusterName != nil:
+			running = append(running, wl)
+		default:
+			joining = append(joining, wl)
+		}
+	}
+	if len(running) > 0 {
+		v.Workloads, v.joining = running, joining
+	}
+}
+
+func (v *view) hasLeft(wl *kueue.Workload) bool {
+	return isTrue(wl, kueue.WorkloadFinished) || isTrue(wl, kueue.WorkloadEvicted) || lacksQuota(wl) ||
+		v.checkIs(wl, kueue.CheckStateRetry, kueue.CheckStateRejected)
+}
+
+// letJoin brings further Workloads to the worker that runs the job, each in the
+// order of any dispatch: nominated, copied, admitted there, claimed.
+func (v *view) letJoin(p *Plan, w *Worker) {
+	for _, wl := range v.joining {
+		c := byName(v.joined[w.Name], wl.Name)
+		switch {
+		case len(v.waitsFor(wl)) > 0:
+		case !slices.Equal(wl.Status.NominatedClusterNames, []string{w.Name}):
+			p.manager(Nominate{Workload: wl, Check: v.Check, Workers: []string{w.Name}, Message: reason.Joins(w.Name)})
+		case c == nil:
+			p.worker(w.Name, CreateWorkload{Copy: kinds.ProjectWorkload(wl, v.Ref, v.marks(w, wl)), ClusterQueue: clusterQueue(wl)})
+		case isTrue(c, kueue.WorkloadAdmitted) && !isTrue(c, kueue.WorkloadEvicted) && c.DeletionTimestamp.IsZero():
+			p.manager(Claim{Workload: wl, Check: v.Check, Worker: w.Name, Message: reason.Placing(w.Name)})
+		}
+	}
+}
+
+// reservation is what the copy of the job is marked with. For a job of many these
+// are several, and one that still holds is enough to tell that the copy is of now.
+func (v *view) reservation() string {
+	if !v.many() {
+		return Reservation(v.Workloads[0])
+	}
+	var all []string
+	for _, wl := range v.Workloads {
+		all = append(all, Reservation(wl))
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ",")
+}
+
+func (v *view) sharesReservation(job interface{ GetAnnotations() map[string]string }) bool {
+	have := strings.Split(job.GetAnnotations()[kinds.ReservationAnnotation], ",")
+	return slices.ContainsFunc(strings.Split(v.reservation(), ","), func(r string) bool { return r != "" && slices.Contains(have, r) })
+}
+
+// followReservations keeps the mark of a job of many up to date.
+func (v *view) followReservations(p *Plan, w *Worker) {
+	if !v.many() {
+		return
+	}
+	for _, job := range w.Jobs {
+		if job.GetAnnotations()[kinds.ReservationAnnotation] != v.reservation() && isThere(job) {
+			p.worker(w.Name, EditJob{Copy: job, Want: kinds.Remarked(job, v.reservation())})
+		}
+	}
+}
+
+// lostOfMany sends those Workloads of a job of many back to the queue whose copy
+// vanished, and tells whether it did so; the others run on.
+func (v *view) lostOfMany(p *Plan, w *Worker) bool {
+	lost := false
+	for _, wl := range v.Workloads {
+		if v.many() && len(w.Workloads) > 0 && byName(w.Workloads, wl.Name) == nil {
+			v.settleOne(p, wl, kueue.CheckStateRetry, reason.CopyGone(w.Name, "Workload"), true)
+			lost = true
+		}
+	}
+	return lost
+}
+
+var waitForSiblings = Rule{
+	Name: "WaitForSiblings",
+	Doc:  "The job has several Workloads that all go to one worker, and not all of them exist yet: no worker is asked before they do.",
+	decide: func(v *view, p *Plan) bool {
+		if !v.many() {
+			return false
+		}
+		want := 0
+		for _, job := range v.Jobs {
+			want += v.Kind.Expected(job)
+		}
+		if len(v.Workloads) >= want {
+			return false
+		}
+		v.removeFromAllBut(p)
+		v.say(p, reason.WaitsForSiblings(len(v.Workloads), want))
+		return true
+	},
+}

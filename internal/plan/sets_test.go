@@ -1,0 +1,165 @@
+package plan_test
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/plan"
+)
+
+var (
+	lwsKind   = kinds.NewTable([]string{"leaderworkerset.x-k8s.io/leaderworkerset"}).Rows()[0]
+	groupKind = kinds.NewTable([]string{"pod"}).ByName("PodGroup")
+)
+
+// lws makes the job a LeaderWorkerSet with two replicas and so two Workloads.
+func lws(s *plan.Snapshot) {
+	s.Kind, s.Ref.Kind = lwsKind, lwsKind.Name()
+	s.Jobs[0].SetGroupVersionKind(lwsKind.GVK)
+	s.Jobs[0].Object["spec"] = map[string]any{"replicas": int64(2)}
+	twoWorkloads(s)
+}
+
+// running puts the copy of a job of any kind on a worker that has the claim.
+func running(worker string) with {
+	return all(claim(worker), check(kueue.CheckStateReady), offered(worker), admitted(worker, time.Minute), copied(worker))
+}
+
+func copied(worker string) with {
+	return on(worker, func(s *plan.Snapshot, w *plan.Worker) {
+		for _, job := range s.Jobs {
+			c := s.Kind.Project(job, s.Workloads[0], kinds.Marks{Origin: "m", Worker: worker, Reservation: plan.Reservation(s.Workloads[0])})
+			c.SetUID(types.UID(worker + "-" + job.GetName()))
+			w.Jobs = append(w.Jobs, c)
+		}
+	})
+}
+
+// second changes the second Workload on the manager only.
+func second(change func(*kueue.Workload)) with {
+	return func(s *plan.Snapshot) { change(s.Workloads[1]) }
+}
+
+// came makes the second Workload one that is new.
+func came(nominated ...string) with {
+	return second(func(wl *kueue.Workload) {
+		wl.Status.ClusterName, wl.Status.NominatedClusterNames = nil, nominated
+		wl.Status.AdmissionChecks[0].State = kueue.CheckStatePending
+	})
+}
+
+func secondCopy(worker string, change func(*kueue.Workload)) with {
+	return on(worker, func(_ *plan.Snapshot, w *plan.Worker) { change(w.Workloads[1]) })
+}
+
+func noSecondCopy(_ *plan.Snapshot, w *plan.Worker) { w.Workloads = w.Workloads[:1] }
+
+func preempted(wl *kueue.Workload) {
+	setCondition(wl, kueue.WorkloadEvicted, true, "Preempted", time.Second)
+}
+
+// pods makes the job a group of two pods, with statuses on the manager.
+func pods(first, second map[string]any) with {
+	return func(s *plan.Snapshot) {
+		s.Kind, s.Ref.Kind, s.Jobs = groupKind, groupKind.Name(), nil
+		for name, status := range map[string]map[string]any{"a": first, "b": second} {
+			pod := newJob()
+			pod.SetGroupVersionKind(groupKind.GVK)
+			pod.SetName(name)
+			pod.SetUID(types.UID(name))
+			pod.Object["spec"], pod.Object["status"] = map[string]any{}, status
+			s.Jobs = append(s.Jobs, pod)
+		}
+		if s.Jobs[0].GetName() == "b" {
+			s.Jobs[0], s.Jobs[1] = s.Jobs[1], s.Jobs[0]
+		}
+	}
+}
+
+func withoutSecondPod(_ *plan.Snapshot, w *plan.Worker) { w.Jobs = w.Jobs[:1] }
+
+func managersSecondPod(change func(*unstructured.Unstructured)) with {
+	return func(s *plan.Snapshot) { change(s.Jobs[1]) }
+}
+
+var (
+	pending   = map[string]any{"phase": "Pending"}
+	runningP  = map[string]any{"phase": "Running"}
+	succeeded = map[string]any{"phase": "Succeeded"}
+)
+
+// podsThere sets the status of all pods on a worker.
+func podsThere(worker string, status map[string]any) with {
+	return on(worker, func(_ *plan.Snapshot, w *plan.Worker) {
+		for _, pod := range w.Jobs {
+			pod.Object["status"] = status
+		}
+	})
+}
+
+// shadows gives the set one pod on the manager and its namesake on the worker, and one that is there only.
+func shadows(managers, workers map[string]any) with {
+	return func(s *plan.Snapshot) {
+		pod := newJob()
+		pod.SetGroupVersionKind(groupKind.GVK)
+		pod.SetName("train-0")
+		pod.Object["status"] = managers
+		s.Pods = one(pod)
+		if workers == nil {
+			return
+		}
+		on("w1", func(_ *plan.Snapshot, w *plan.Worker) {
+			for _, name := range []string{"train-0", "train-1"} {
+				pod := pod.DeepCopy()
+				pod.SetName(name)
+				pod.Object["status"] = workers
+				w.Pods = append(w.Pods, pod)
+			}
+		})(s)
+	}
+}
+
+func one(obj *unstructured.Unstructured) []*unstructured.Unstructured {
+	return []*unstructured.Unstructured{obj}
+}
+
+// sets: jobs of several Workloads, and of several objects.
+var sets = []ruleCase{
+	{rule: "WaitForSiblings", name: "a Workload is yet to come", when: snap(lws, func(s *plan.Snapshot) { s.Workloads = s.Workloads[:1] }), does: "manager: set check of wl to Pending", because: "1 of 2", unless: snap(lws), then: "Nominate"},
+	{rule: "AdmittedSomewhere", name: "not before all are admitted", when: snap(lws, nominated("w1"), offered("w1"), admitted("w1", time.Minute)), does: "manager: claim wl for w1, claim wl2 for w1",
+		unless: snap(lws, nominated("w1"), offered("w1"), admitted("w1", time.Minute), secondCopy("w1", func(c *kueue.Workload) { setCondition(c, kueue.WorkloadAdmitted, false, "x", 0) })), then: "Nominate"},
+	{rule: "Claimed", name: "one that comes later is sent to the job's worker", when: snap(lws, running("w1"), came("w1", "w2"), on("w1", noSecondCopy)), does: "manager: nominate [w1] for wl2"},
+	{rule: "Claimed", name: "then copied there", when: snap(lws, running("w1"), came("w1"), on("w1", noSecondCopy)), does: "w1: create Workload wl2"},
+	{rule: "Claimed", name: "then awaited", when: snap(lws, running("w1"), came("w1"), secondCopy("w1", func(c *kueue.Workload) { setCondition(c, kueue.WorkloadAdmitted, false, "x", 0) }))},
+	{rule: "Claimed", name: "then claimed", when: snap(lws, running("w1"), came("w1")), does: "manager: claim wl2 for w1"},
+	{rule: "Claimed", name: "one that leaves takes its copy along", when: snap(lws, running("w1"), second(preempted)), does: "w1: delete Workload wl2"},
+	{rule: "Claimed", name: "one sent back too", when: snap(lws, running("w1"), second(func(wl *kueue.Workload) { wl.Status.AdmissionChecks[0].State = kueue.CheckStateRetry })), does: "w1: delete Workload wl2"},
+	{rule: "Claimed", name: "one whose copy vanished goes back alone", when: snap(lws, running("w1"), on("w1", noSecondCopy)), does: "manager: set check of wl2 to Retry", because: "gone"},
+	{rule: "Claimed", name: "the copy is marked with what holds now", when: snap(lws, running("w1"), second(func(wl *kueue.Workload) {
+		setCondition(wl, kueue.WorkloadQuotaReserved, true, "QuotaReserved", time.Second)
+	}), on("w1", func(s *plan.Snapshot, w *plan.Worker) {
+		w.Workloads[1].Annotations[kinds.ReservationAnnotation] = plan.Reservation(s.Workloads[1])
+	})), does: "w1: edit LeaderWorkerSet train"},
+	{rule: "EvictedOnWorker", name: "one of many goes back alone", when: snap(lws, running("w1"), secondCopy("w1", preempted)), does: "manager: set check of wl2 to Retry"},
+	{rule: "EvictedOnManager", name: "all of many", when: snap(lws, running("w1"), managerCondition(kueue.WorkloadEvicted)), does: "w1: delete LeaderWorkerSet train, delete Workload wl, delete Workload wl2"},
+
+	{rule: "Claimed", name: "pods of a set are shown as their namesakes are", when: snap(lws, running("w1"), shadows(pending, runningP)), does: "manager: mirror status of Pod train-0"},
+	{rule: "Claimed", name: "and nothing more", when: snap(lws, running("w1"), shadows(runningP, runningP))},
+	{rule: "Claimed", name: "one that the worker does not have yet", when: snap(lws, running("w1"), shadows(pending, nil))},
+
+	{rule: "Claimed", name: "a group is placed whole", when: snap(pods(pending, pending), claim("w1"), offered("w1"), admitted("w1", time.Minute)), does: "w1: create Pod a, create Pod b"},
+	{rule: "Claimed", name: "each pod is mirrored", when: snap(pods(pending, pending), running("w1"), podsThere("w1", runningP)), does: "manager: mirror status of Pod a, mirror status of Pod b"},
+	{rule: "Claimed", name: "one that joins follows", when: snap(pods(runningP, pending), running("w1"), podsThere("w1", runningP), on("w1", withoutSecondPod)), does: "w1: create Pod b"},
+	{rule: "Claimed", name: "one that ran and vanished is lost", when: snap(pods(runningP, runningP), running("w1"), podsThere("w1", runningP), on("w1", withoutSecondPod)), does: "manager: mirror status of Pod b"},
+	{rule: "Claimed", name: "one that ended and vanished stays ended", when: snap(pods(runningP, succeeded), running("w1"), podsThere("w1", runningP), on("w1", withoutSecondPod))},
+	{rule: "Claimed", name: "one deleted on the manager goes", when: snap(pods(runningP, runningP), running("w1"), podsThere("w1", runningP), func(s *plan.Snapshot) { s.Jobs = s.Jobs[:1] }), does: "w1: delete Pod b"},
+	{rule: "Claimed", name: "one that is going is not made anew", when: snap(pods(runningP, pending), running("w1"), podsThere("w1", runningP), on("w1", withoutSecondPod), managersSecondPod(deleted))},
+	{rule: "Gone", name: "all pods", when: snap(pods(runningP, runningP), running("w1"), noJob), does: "w1: delete Workload wl, delete Pod b, delete Pod a"},
+	{rule: "FinishedOnWorker", name: "every pod's end comes back", when: snap(pods(runningP, runningP), running("w1"), podsThere("w1", succeeded), finishedOn("w1", time.Minute)), does: "manager: mirror status of Pod a, mirror status of Pod b"},
+	{rule: "FinishedOnWorker", name: "then it is over", when: snap(pods(succeeded, succeeded), running("w1"), podsThere("w1", succeeded), finishedOn("w1", time.Minute)), does: "manager: finish wl"},
+	{rule: "Over", name: "a group whose pods all ended", when: snap(pods(succeeded, succeeded), running("w1")), does: "w1: delete Pod a, delete Pod b, delete Workload wl"},
+}
