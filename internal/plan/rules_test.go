@@ -100,7 +100,10 @@ type ruleCase struct {
 
 func noJob(s *plan.Snapshot)   { s.Jobs = nil }
 func noCheck(s *plan.Snapshot) { s.Check = "" }
-func noKind(s *plan.Snapshot)  { s.Kind, s.OwnerKind = nil, "example.com/v1, Kind=Foo" }
+
+// noWorkload: without a Workload there is no check either.
+func noWorkload(s *plan.Snapshot) { s.Workloads, s.Check = nil, "" }
+func noKind(s *plan.Snapshot)     { s.Kind, s.OwnerKind = nil, "example.com/v1, Kind=Foo" }
 
 func unreadable(s *plan.Snapshot) { s.Jobs, s.Unseen = nil, "the manager does not serve Job" }
 
@@ -135,6 +138,10 @@ var endings = []ruleCase{
 	{rule: "NotOurs", name: "leaves a running job where it is", when: snap(claimedBy("w1"), offered("w2"), started, jobStatus("w1", runs), noCheck), does: "manager: mirror status of Job train | w2: delete Workload wl"},
 	{rule: "NotOurs", name: "but not one that is evicted", when: snap(claimedBy("w1"), managerCondition(kueue.WorkloadEvicted), noCheck), does: "w1: " + deleteBoth},
 	{rule: "NotOurs", name: "nor one without quota", when: snap(claimedBy("w1"), noReservation(), noCheck), does: "w1: " + deleteBoth},
+	{rule: "NotOurs", name: "its Workload is gone: stops", when: snap(offered("w1"), placed("w1"), noWorkload, managerJob(active)), does: "w1: " + deleteBoth},
+	{rule: "NotOurs", name: "its Workload is gone: then shows it", when: snap(noWorkload, managerJob(active)), does: "manager: mirror status of Job train"},
+	{rule: "NotOurs", name: "its Workload is gone, and it never ran", when: snap(noWorkload)},
+	{rule: "NotOurs", name: "no Workload of somebody else's job", when: snap(noWorkload, managerJob(active), managerJob(byUser))},
 	{rule: "NoSuchKind", name: "rejects", when: snap(noKind), does: "manager: set check of wl to Rejected", because: `"example.com/v1, Kind=Foo"`, unless: snap(), then: "Nominate"},
 	{rule: "NoSuchKind", name: "no owner", when: snap(noKind, func(s *plan.Snapshot) { s.OwnerKind = "" }), does: "manager: set check of wl to Rejected", because: "No multikueue adapter found"},
 	{rule: "NoSuchKind", name: "switched off", when: snap(offered("w1"), noKind), does: "manager: set check of wl to Rejected | w1: delete Workload wl"},

@@ -4,14 +4,15 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
-)
 
-type metaOwner = metav1.OwnerReference
+	"ferry.dev/ferry/playground"
+)
 
 // managedKind is a kind with a managedBy field, and its example in examples/kinds.
 type managedKind struct {
@@ -22,6 +23,13 @@ type managedKind struct {
 	selfDeleting map[string]any
 	// longName is how long a name may be; 0 where the kind allows none that matters here.
 	longName int
+	// brief: it ends whatever its pods' annotations say.
+	brief bool
+}
+
+// edits are what an operator and Kueue allow while a job runs.
+var edits = map[string]map[string]func(*testing.T){
+	"kuberay": {"rayservice config": editServeConfig, "raycluster replicas": editReplicas},
 }
 
 var runPolicyTTL = map[string]any{"spec.runPolicy.ttlSecondsAfterFinished": int64(0)}
@@ -37,9 +45,9 @@ var operators = []struct {
 		{example: "xgboostjob", selfDeleting: runPolicyTTL}, {example: "paddlejob", selfDeleting: runPolicyTTL}, {example: "jaxjob", selfDeleting: runPolicyTTL},
 	}},
 	{"mpi-operator", []managedKind{{example: "mpijob", selfDeleting: runPolicyTTL}}},
-	{"kuberay", []managedKind{{example: "rayjob"}, {example: "raycluster", serves: true}, {example: "rayservice", serves: true}}},
-	{"trainer", []managedKind{{example: "trainjob"}}},
-	{"appwrapper", []managedKind{{example: "appwrapper", longName: 80}}},
+	{"kuberay", []managedKind{{example: "rayjob", brief: true}, {example: "raycluster", serves: true}, {example: "rayservice", serves: true}}},
+	{"trainer", []managedKind{{example: "trainjob", brief: true}}},
+	{"appwrapper", []managedKind{{example: "appwrapper", longName: 60}}},
 }
 
 // TestKindsWithManagedBy runs an example of each kind under its own operator.
@@ -56,6 +64,18 @@ func TestKindsWithManagedBy(t *testing.T) {
 					t.Run(kind.example+" edges", func(t *testing.T) {
 						t.Parallel()
 						edges(t, kind)
+					})
+					if !kind.brief {
+						t.Run(kind.example+" stops", func(t *testing.T) {
+							t.Parallel()
+							stopsAndStarts(t, kind)
+						})
+					}
+				}
+				for name, edit := range edits[operator.name] {
+					t.Run(name, func(t *testing.T) {
+						t.Parallel()
+						edit(t)
 					})
 				}
 			})
@@ -169,4 +189,94 @@ func (s *site) awaitGoneOn(cluster string, job *unstructured.Unstructured) {
 			g.Expect(s.pods(g, cluster)).To(BeEmpty(), "pods")
 		}
 	}).Should(Succeed(), "%s should leave %s", job.GetName(), cluster)
+}
+
+// stopsAndStarts: drained on the manager, the copy goes, the manager's status says so, and Kueue gives the quota back.
+// Then it runs again.
+func stopsAndStarts(t *testing.T, kind managedKind) {
+	s := newSite(t)
+	job := s.sample(kind.example)
+	s.leaveKind(job)
+	runOn(job.Object)
+	made := s.create("manager", job)
+	s.awaitMirrored(job)
+
+	s.setStopPolicy("manager", kueue.HoldAndDrain)
+	s.awaitNothingLeft(job)
+	s.Eventually(func(g Gomega) {
+		g.Expect(meta.IsStatusConditionTrue(s.workloadOf(g, job).Status.Conditions, kueue.WorkloadQuotaReserved)).To(BeFalse(), "QuotaReserved")
+		original := s.read(g, "manager", job)
+		g.Expect(statusOf(original)).To(Equal(s.kindOf(job).Reflect(original, nil, time.Now())), "the status of one that stopped")
+	}).Should(Succeed())
+
+	s.setStopPolicy("manager", kueue.None)
+	s.awaitMirrored(job)
+	s.Expect(manager().Delete(s.ctx, made, background)).To(Succeed())
+	s.awaitNothingLeft(job)
+	s.expectNoPodEver()
+}
+
+// runOn lets the pods of all templates in an object run longer than any test.
+func runOn(value any) {
+	switch v := value.(type) {
+	case []any:
+		for _, element := range v {
+			runOn(element)
+		}
+	case map[string]any:
+		if containers, _, _ := unstructured.NestedSlice(v, "spec", "containers"); containers != nil {
+			_ = unstructured.SetNestedField(v, "1h", "metadata", "annotations", playground.RunForAnnotation)
+		}
+		for _, element := range v {
+			runOn(element)
+		}
+	}
+}
+
+// editServeConfig: the copy gets the new config, and the service goes on.
+func editServeConfig(t *testing.T) {
+	s := newSite(t)
+	service := s.sample("rayservice")
+	s.leaveKind(service)
+	made := s.create("manager", service)
+	worker := s.awaitMirrored(service)
+	s.awaitServing(service, worker)
+	before := s.read(s, worker, service).GetUID()
+
+	config, _, _ := unstructured.NestedString(service.Object, "spec", "serveConfigV2")
+	config = strings.Replace(config, "num_replicas: 1", "num_replicas: 2", 1)
+	update(s, "manager", service, func(o *unstructured.Unstructured) {
+		s.Expect(unstructured.SetNestedField(o.Object, config, "spec", "serveConfigV2")).To(Succeed())
+	})
+	s.Eventually(func(g Gomega) {
+		copied := s.read(g, worker, service)
+		g.Expect(copied).NotTo(BeNil())
+		g.Expect(copied.GetUID()).To(Equal(before), "the same copy")
+		is, _, _ := unstructured.NestedString(copied.Object, "spec", "serveConfigV2")
+		g.Expect(is).To(Equal(config))
+	}).Should(Succeed())
+	s.awaitServing(service, worker)
+	s.Expect(manager().Delete(s.ctx, made, background)).To(Succeed())
+	s.awaitNothingLeft(service)
+}
+
+// editReplicas: more workers are another request for quota, so Kueue queues the cluster anew, and it comes back with them.
+func editReplicas(t *testing.T) {
+	s := newSite(t)
+	cluster := s.sample("raycluster")
+	s.leaveKind(cluster)
+	made := s.create("manager", cluster)
+	s.awaitServing(cluster, s.awaitMirrored(cluster))
+	update(s, "manager", cluster, func(o *unstructured.Unstructured) {
+		groups, _, _ := unstructured.NestedSlice(o.Object, "spec", "workerGroupSpecs")
+		groups[0].(map[string]any)["replicas"] = int64(2)
+		s.Expect(unstructured.SetNestedSlice(o.Object, groups, "spec", "workerGroupSpecs")).To(Succeed())
+	})
+	s.Eventually(func(g Gomega) {
+		workers, _, _ := unstructured.NestedInt64(s.read(g, "manager", cluster).Object, "status", "desiredWorkerReplicas")
+		g.Expect(workers).To(BeEquivalentTo(2), "workers, by the manager's status")
+	}).Should(Succeed())
+	s.awaitServing(cluster, s.awaitMirrored(cluster))
+	s.Expect(manager().Delete(s.ctx, made, background)).To(Succeed())
+	s.awaitNothingLeft(cluster)
 }

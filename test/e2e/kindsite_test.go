@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -62,7 +63,7 @@ func (s *site) read(g Gomega, cluster string, obj *unstructured.Unstructured) *u
 func (s *site) workloadOf(g Gomega, obj *unstructured.Unstructured) *kueue.Workload {
 	list := s.workloads(g, "manager")
 	i := slices.IndexFunc(list, func(wl kueue.Workload) bool {
-		return slices.ContainsFunc(wl.OwnerReferences, func(o metaOwner) bool { return o.Kind == obj.GetKind() && o.Name == obj.GetName() })
+		return slices.ContainsFunc(wl.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == obj.GetKind() && o.Name == obj.GetName() })
 	})
 	g.Expect(i).To(BeNumerically(">=", 0), "no Workload of %s %s on the manager", obj.GetKind(), obj.GetName())
 	return &list[i]

@@ -63,7 +63,7 @@ func run(m *testing.M) int {
 	p, err := playground.Start(ctx, playground.Options{
 		Name: fmt.Sprintf("e2e-%d", os.Getpid()), Workers: 2, Ferry: true,
 		FerryConfig: ferryConfig, FerryArgs: []string{"--v=2", "--log-format=text"},
-		CRDsOf:   []string{"jobset", "training-operator", "mpi-operator"},
+		CRDsOf:   []string{"jobset", "training-operator", "mpi-operator", "kuberay", "trainer", "appwrapper"},
 		Progress: os.Stderr, Keep: os.Getenv("FERRY_E2E_KEEP") != "",
 	})
 	if err != nil {
