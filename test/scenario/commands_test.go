@@ -62,6 +62,8 @@ func init() {
 		"hold-kind":      func(s *session, a []string) { s.world.Held[a[0]+" "+a[1]] = true },
 		"deliver":        (*session).deliver,
 		"unserve":        func(s *session, a []string) { s.world.Unserve(a[0]) },
+		"unread":         func(s *session, _ []string) { s.world.LetJobsBeRead(false) },
+		"read":           func(s *session, _ []string) { s.world.LetJobsBeRead(true) },
 		"hold-sync":      func(s *session, a []string) { s.world.Held["sync "+a[0]] = true },
 		"fail-next":      (*session).failNext,
 	}

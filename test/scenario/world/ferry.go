@@ -50,7 +50,7 @@ func (w *World) StartFerry() {
 	f.cache = cache.New(w.Manager, cache.All("Workload"), cache.All("Job"), cache.All("AdmissionCheck"), cache.All("MultiKueueConfig"))
 	f.cache.Handle = f.sawManager
 	f.observer = &observe.Observer{
-		Manager: cache.Reader{Cache: f.cache, Index: observe.OwnerIndex, Refuse: func(string) error { return nil }},
+		Manager: cache.Reader{Cache: f.cache, Index: observe.OwnerIndex, Refuse: w.refuseOnManager},
 		Fleet:   fleetView{w}, Kinds: kinds.NewTable(kinds.Frameworks()), Memory: memory, Clock: w.Clock, Policy: w.policy,
 	}
 	applier := &apply.Applier{

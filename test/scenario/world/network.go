@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"ferry.dev/ferry/internal/jobs"
 	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/test/scenario/cache"
 	"ferry.dev/ferry/test/scenario/cluster"
@@ -58,6 +59,19 @@ func (w *World) Unserve(name string) {
 		w.Held["sync "+name] = true
 		w.connected(name)
 	}
+}
+
+// LetJobsBeRead says whether Ferry can read the manager's jobs, as it cannot without the CRD of their kind.
+func (w *World) LetJobsBeRead(can bool) {
+	w.unread = !can
+	w.Resync()
+}
+
+func (w *World) refuseOnManager(kind string) error {
+	if kind == "Job" && w.unread {
+		return &jobs.NotServedError{Kind: jobGVK, Why: "its CRD is not installed"}
+	}
+	return nil
 }
 
 // connected is the wiring: whatever concerns this worker is decided anew.

@@ -80,6 +80,8 @@ type World struct {
 	late       []lateWrite
 	rand       *rand.Rand
 	depth      int
+	// unread is set while Ferry cannot read the manager's jobs.
+	unread bool
 	// slow names who seldom gets a turn, like "lane w1".
 	slow string
 	// moved is set when the world moved on while a write was on its way.
