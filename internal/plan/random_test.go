@@ -40,6 +40,10 @@ func (d *dice) snapshot() plan.Snapshot {
 	if s.Host == "" && d.in10(2) {
 		d.siblings(&s)
 	}
+	if d.in10(2) {
+		family(oneOf(d, "", "", "w1", "w9"), oneOf(d, "", "train-0"))(&s)
+		manager(reservedJustNow)(&s)
+	}
 	s.Workers = nil
 	for _, name := range names {
 		s.Workers = append(s.Workers, d.worker(&s, name))

@@ -37,6 +37,7 @@ func TestOrder(t *testing.T) {
 		"WaitForSiblings",
 		"WaitForCleanup",
 		"AdmittedSomewhere", // before Nominate, which would make more copies
+		"WaitForFamily",     // before Nominate: the first of a family chooses
 		"Nominate",          // always answers
 	}
 	var got []string

@@ -8,6 +8,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/placement"
 	"ferry.dev/ferry/internal/plan"
 )
 
@@ -127,6 +128,17 @@ func one(obj *unstructured.Unstructured) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{obj}
 }
 
+// family makes the job one of several that belong together.
+func family(home, earlier string) with {
+	return func(s *plan.Snapshot) { s.Family = plan.Family{Home: home, Earlier: earlier} }
+}
+
+func reservedJustNow(wl *kueue.Workload) {
+	setCondition(wl, kueue.WorkloadQuotaReserved, true, "QuotaReserved", time.Second)
+}
+
+func dispatchedElsewhere(s *plan.Snapshot) { s.Policy.Placement = placement.External{} }
+
 // sets: jobs of several Workloads, and of several objects.
 var sets = []ruleCase{
 	{rule: "WaitForSiblings", name: "a Workload is yet to come", when: snap(lws, func(s *plan.Snapshot) { s.Workloads = s.Workloads[:1] }), does: "manager: set check of wl to Pending", because: "1 of 2", unless: snap(lws), then: "Nominate"},
@@ -161,5 +173,11 @@ var sets = []ruleCase{
 	{rule: "Gone", name: "all pods", when: snap(pods(runningP, runningP), running("w1"), noJob), does: "w1: delete Workload wl, delete Pod b, delete Pod a"},
 	{rule: "FinishedOnWorker", name: "every pod's end comes back", when: snap(pods(runningP, runningP), running("w1"), podsThere("w1", succeeded), finishedOn("w1", time.Minute)), does: "manager: mirror status of Pod a, mirror status of Pod b"},
 	{rule: "FinishedOnWorker", name: "then it is over", when: snap(pods(succeeded, succeeded), running("w1"), podsThere("w1", succeeded), finishedOn("w1", time.Minute)), does: "manager: finish wl"},
+	{rule: "WaitForFamily", name: "the first one chooses", when: snap(family("", "train-0"), manager(reservedJustNow)), does: "manager: set check of wl to Pending | again in 250ms", because: "train-0",
+		unless: snap(family("", "train-0")), then: "Nominate"},
+	{rule: "Nominate", name: "the first of a family asks everybody", when: snap(family("", "")), does: "manager: nominate [w1 w2 w3] for wl"},
+	{rule: "Nominate", name: "the others ask at home", when: snap(family("w2", "train-0")), does: "manager: nominate [w2] for wl"},
+	{rule: "Nominate", name: "a home that nobody knows any more", when: snap(family("w9", "")), does: "manager: nominate [w1 w2 w3] for wl"},
+	{rule: "Nominate", name: "an External dispatcher knows no family", when: snap(family("", "train-0"), manager(reservedJustNow), dispatchedElsewhere), does: "manager: set check of wl to Pending", because: "Waiting for the dispatcher"},
 	{rule: "Over", name: "a group whose pods all ended", when: snap(pods(succeeded, succeeded), running("w1")), does: "w1: delete Pod a, delete Pod b, delete Workload wl"},
 }

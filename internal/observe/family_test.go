@@ -1,0 +1,77 @@
+package observe
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/plan"
+)
+
+// relative is a pod of a Deployment, so many seconds old, with its Workload: on offer, or assigned to a worker.
+func relative(name, family, worker string, age int) []client.Object {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "team", Name: name, UID: types.UID(name), Annotations: map[string]string{kinds.FamilyAnnotation: family},
+		CreationTimestamp: metav1.NewTime(start.Add(-time.Duration(age) * time.Second)),
+	}}
+	controls := true
+	wl := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "pod-" + name, OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "Pod", Name: name, UID: pod.UID, Controller: &controls},
+	}}}
+	meta.SetStatusCondition(&wl.Status.Conditions, metav1.Condition{Type: kueue.WorkloadQuotaReserved, Status: metav1.ConditionTrue, Reason: "x"})
+	if worker != "" {
+		wl.Status.ClusterName = &worker
+	}
+	return []client.Object{pod, wl}
+}
+
+func TestFamily(t *testing.T) {
+	for name, c := range map[string]struct {
+		others [][]client.Object
+		want   plan.Family
+	}{
+		"alone":                    {nil, plan.Family{}},
+		"the first":                {[][]client.Object{relative("b", "web", "", 1)}, plan.Family{}},
+		"not the first":            {[][]client.Object{relative("b", "web", "", 9)}, plan.Family{Earlier: "b"}},
+		"of the same moment":       {[][]client.Object{relative("a", "web", "", 5), relative("z", "web", "", 5)}, plan.Family{Earlier: "a"}},
+		"one has a worker":         {[][]client.Object{relative("b", "web", "w2", 1)}, plan.Family{Home: "w2"}},
+		"most of them decide":      {[][]client.Object{relative("b", "web", "w2", 1), relative("d", "web", "w1", 1), relative("e", "web", "w2", 9)}, plan.Family{Home: "w2"}},
+		"another Deployment's pod": {[][]client.Object{relative("b", "api", "w2", 9)}, plan.Family{}},
+		"a pod of no Deployment":   {[][]client.Object{relative("b", "", "w2", 9)}, plan.Family{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			scheme := runtime.NewScheme()
+			g.Expect(kueue.AddToScheme(scheme)).To(Succeed())
+			g.Expect(corev1.AddToScheme(scheme)).To(Succeed())
+			objects := relative("m", "web", "", 5)
+			for _, other := range c.others {
+				objects = append(objects, other...)
+			}
+			reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+				WithIndex(&kueue.Workload{}, JobIndex, OwnerIndex).Build()
+			o := &Observer{Manager: reader, Memory: NewMemory(), Clock: clocktesting.NewFakePassiveClock(start)}
+			me := &unstructured.Unstructured{}
+			me.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+			g.Expect(reader.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "m"}, me)).To(Succeed())
+			s := plan.Snapshot{
+				Now: start, Ref: kinds.RefOf(me), Kind: kinds.NewTable([]string{"pod"}).ByName("Pod"), Check: "ours",
+				Jobs: []*unstructured.Unstructured{me}, Workloads: []*kueue.Workload{objects[1].(*kueue.Workload)},
+			}
+			g.Expect(o.readFamily(t.Context(), &s)).To(Succeed())
+			g.Expect(s.Family).To(Equal(c.want))
+		})
+	}
+}
