@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -83,10 +84,8 @@ func (v *view) isOver(w *Worker) bool {
 	if v.Kind == nil || len(v.Jobs) == 0 || len(w.Jobs) == 0 || len(v.Workloads) == 0 || len(w.Workloads) == 0 {
 		return false
 	}
-	for _, job := range w.Jobs {
-		if on := named(v.Jobs, job.GetName()); on == nil || originUID(job) != string(on.GetUID()) {
-			return false
-		}
+	if slices.ContainsFunc(w.Jobs, v.isOfAnother) {
+		return false
 	}
 	for _, c := range w.Workloads {
 		wl := v.original(c.Name)
@@ -95,6 +94,12 @@ func (v *view) isOver(w *Worker) bool {
 		}
 	}
 	return true
+}
+
+// isOfAnother tells whether a job's copy has no original on the manager, or one that was made anew.
+func (v *view) isOfAnother(job *unstructured.Unstructured) bool {
+	on := named(v.Jobs, job.GetName())
+	return on == nil || originUID(job) != string(on.GetUID())
 }
 
 func originUID(obj metav1.Object) string {

@@ -81,21 +81,34 @@ func (v *view) marks(w *Worker, wl *kueue.Workload) kinds.Marks {
 func (v *view) setStaleApart(w *Worker) {
 	var current []*kueue.Workload
 	for _, c := range w.Workloads {
-		if wl := v.original(c.Name); wl != nil && isCopyOf(c, wl.UID, Reservation(wl)) && (w.Name == v.claim() || v.isOpen(c, wl)) {
+		switch {
+		case v.isCurrent(w, c):
 			current = append(current, c)
-			continue
-		}
-		if wl := byName(v.joining, c.Name); wl != nil && w.Name == v.claim() && isCopyOf(c, wl.UID, Reservation(wl)) && v.isOpen(c, wl) {
+		case v.isJoining(w, c):
 			v.joined[w.Name] = append(v.joined[w.Name], c)
-			continue
+		default:
+			// Somebody may be about to create an admitted one's job: it could have been the winner.
+			v.mayRun[w.Name] = v.mayRun[w.Name] || isTrue(c, kueue.WorkloadAdmitted)
+			v.setApart(w, c, kueue.SchemeGroupVersion.WithKind("Workload"))
 		}
-		if isTrue(c, kueue.WorkloadAdmitted) {
-			// Somebody may be about to create its job: it could have been the winner.
-			v.mayRun[w.Name] = true
-		}
-		v.setApart(w, c, kueue.SchemeGroupVersion.WithKind("Workload"))
 	}
 	w.Workloads = current
+	v.setStaleJobsApart(w)
+}
+
+// isCurrent: the copy is of the present reservation, and runs or can win.
+func (v *view) isCurrent(w *Worker, c *kueue.Workload) bool {
+	wl := v.original(c.Name)
+	return wl != nil && isCopyOf(c, wl.UID, Reservation(wl)) && (w.Name == v.claim() || v.isOpen(c, wl))
+}
+
+// isJoining: the copy is of a Workload that comes to a job while the worker runs it.
+func (v *view) isJoining(w *Worker, c *kueue.Workload) bool {
+	wl := byName(v.joining, c.Name)
+	return wl != nil && w.Name == v.claim() && isCopyOf(c, wl.UID, Reservation(wl)) && v.isOpen(c, wl)
+}
+
+func (v *view) setStaleJobsApart(w *Worker) {
 	var jobs []*unstructured.Unstructured
 	for _, job := range w.Jobs {
 		if v.jobIsCurrent(job) {
