@@ -55,6 +55,8 @@ type Kind struct {
 	// lost gives the status of one that is gone from there; for kinds with Group.
 	started func(job *unstructured.Unstructured) bool
 	lost    func(job *unstructured.Unstructured, now time.Time) map[string]any
+	// sameRevision tells whether a pod on the worker may stand for the manager's, for kinds with Pods; nil: always.
+	sameRevision func(job, pod, worker *unstructured.Unstructured) bool
 	// workloads tells how many Workloads a job has; nil: one.
 	workloads func(job *unstructured.Unstructured) int
 	// Unlinked tells that Kueue refuses the prebuilt-workload link on this kind. Its
@@ -129,6 +131,12 @@ func (k *Kind) PodKind() *Kind { return &pod }
 
 // Many tells whether Workloads may come to a job, and leave it, while it runs.
 func (k *Kind) Many() bool { return k.workloads != nil }
+
+// SameRevision tells whether a pod of the job's copy on the worker is what its
+// namesake on the manager shows.
+func (k *Kind) SameRevision(job, pod, worker *unstructured.Unstructured) bool {
+	return k.sameRevision == nil || k.sameRevision(job, pod, worker)
+}
 
 // Expected is how many Workloads a job has when all of it is to run.
 func (k *Kind) Expected(job *unstructured.Unstructured) int {

@@ -87,9 +87,13 @@ func ProjectWorkload(wl *kueue.Workload, job Ref, m Marks) *kueue.Workload {
 func SpecHash(wl *kueue.Workload) string {
 	spec := wl.Spec.DeepCopy()
 	spec.Priority, spec.PriorityClassRef, spec.PreemptionGates, spec.Active = nil, nil, nil, nil
-	raw, err := json.Marshal(spec)
+	return hashOf(spec)
+}
+
+func hashOf(value any) string {
+	raw, err := json.Marshal(value)
 	if err != nil {
-		// A spec that came from JSON always goes back.
+		// What came from JSON always goes back.
 		return "unhashable"
 	}
 	sum := sha256.Sum256(raw)

@@ -33,6 +33,8 @@ const (
 	WorkerAnnotation = ferryPrefix + "worker"
 	// SpecHashAnnotation is the hash of the manager's Workload spec that a copy was made from.
 	SpecHashAnnotation = ferryPrefix + "spec-hash"
+	// templateAnnotation is the hash of the manager's pod template that a worker's pod was made from.
+	templateAnnotation = ferryPrefix + "template"
 	// generationAnnotation is the generation of the manager's job whose edits a copy has.
 	generationAnnotation = ferryPrefix + "generation"
 )

@@ -26,7 +26,8 @@ var statefulSet = Kind{
 		{"spec", "replicas"}, {"spec", "template"}, {"spec", "updateStrategy"}, {"spec", "minReadySeconds"},
 		{"spec", "persistentVolumeClaimRetentionPolicy"},
 	},
-	project: func(set *unstructured.Unstructured) { markTemplate(set, "spec", "template") },
+	project:      func(set *unstructured.Unstructured) { markTemplate(set, "spec", "template") },
+	sameRevision: sameRevision,
 	Doc: Doc{
 		Status: setStatus, Needs: "Nothing besides Kueue",
 		Flow: "Kueue lets `replicas` go to zero and back only",
@@ -61,18 +62,34 @@ func lwsWorkloads(set *unstructured.Unstructured) int {
 	return int(replicas)
 }
 
+// sameRevision: while a rollout is on, a pod of the newest revision on the manager
+// is not shown as one of an earlier revision on the worker is, lest the rollout
+// seem done before it is.
+func sameRevision(set, pod, worker *unstructured.Unstructured) bool {
+	newest, _, _ := unstructured.NestedString(set.Object, "status", "updateRevision")
+	observed, _, _ := unstructured.NestedInt64(set.Object, "status", "observedGeneration")
+	made := worker.GetAnnotations()[templateAnnotation]
+	if made == "" || observed != set.GetGeneration() || pod.GetLabels()[appsv1.ControllerRevisionHashLabelKey] != newest {
+		return true
+	}
+	template, _, _ := unstructured.NestedMap(set.Object, "spec", "template")
+	return made == hashOf(template)
+}
+
 // markTemplate puts the marks of a copy on the pods that the worker makes from it.
 func markTemplate(set *unstructured.Unstructured, template ...string) {
 	at, found, _ := unstructured.NestedMap(set.Object, template...)
 	if !found {
 		return
 	}
+	hash := hashOf(at)
 	t := &unstructured.Unstructured{Object: at}
 	labels, annotations := withoutOurs(t.GetLabels()), withoutOurs(t.GetAnnotations())
 	labels[kueue.MultiKueueOriginLabel] = set.GetLabels()[kueue.MultiKueueOriginLabel]
 	for _, mark := range []string{kueue.MultiKueueOriginUIDAnnotation, JobAnnotation, WorkerAnnotation} {
 		annotations[mark] = set.GetAnnotations()[mark]
 	}
+	annotations[templateAnnotation] = hash
 	t.SetLabels(labels)
 	t.SetAnnotations(annotations)
 	// The parents are there: the API server validated the object.

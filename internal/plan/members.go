@@ -33,5 +33,9 @@ func (v *view) mirrorPods(p *Plan, w *Worker) {
 
 // namesake is the worker's pod that the manager's stands for; nil while there is none of its revision.
 func (v *view) namesake(w *Worker, pod *unstructured.Unstructured) *unstructured.Unstructured {
-	return named(w.Pods, pod.GetName())
+	there := named(w.Pods, pod.GetName())
+	if there == nil || !v.Kind.SameRevision(v.Jobs[0], pod, there) {
+		return nil
+	}
+	return there
 }
