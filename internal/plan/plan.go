@@ -135,7 +135,7 @@ type Rule struct {
 func Rules() []Rule { return rules }
 
 var rules = []Rule{
-	unseen, gone, unknownCheck, finished, finishedOnWorker, notOurs, noSuchKind, over, notManaged, noQuota, evictedOnManager, decided,
+	unseen, notGated, gone, unknownCheck, finished, finishedOnWorker, notOurs, noSuchKind, over, notManaged, noQuota, evictedOnManager, decided,
 	readyWithoutClaim, outOfSync, evictedOnWorker, specDrift, workerLost, claimed,
 	waitForChecks, waitForSiblings, waitForCleanup, admittedSomewhere, waitForFamily, nominate,
 }

@@ -57,6 +57,9 @@ func (d *dice) siblings(s *plan.Snapshot) {
 	s.Kind, s.Ref.Kind = lwsKind, lwsKind.Name()
 	spec := s.Jobs[0].Object["spec"].(map[string]any)
 	spec["replicas"] = int64(1 + d.IntN(3))
+	if d.in10(2) {
+		setHas(1)(s)
+	}
 }
 
 func (d *dice) manager(s *plan.Snapshot, names []string) {

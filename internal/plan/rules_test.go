@@ -16,6 +16,7 @@ import (
 func TestOrder(t *testing.T) {
 	want := []string{
 		"Unseen",           // first: a job that cannot be read is not a job that is gone
+		"NotGated",         // before Gone: what lacks the gate is not seen either
 		"Gone",             // next: a job that is deleted leaves nothing behind, whatever its Workload says
 		"UnknownCheck",     // before NotOurs: a check that cannot be attributed is no reason to remove a running copy
 		"Finished",         // before FinishedOnWorker, and before NotManaged and NoQuota: a result stands, and is never turned into a rejection

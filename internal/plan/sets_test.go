@@ -128,6 +128,11 @@ func one(obj *unstructured.Unstructured) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{obj}
 }
 
+// setHas is how many replicas the set on the manager has, by its own status.
+func setHas(replicas int64) with {
+	return func(s *plan.Snapshot) { s.Jobs[0].Object["status"] = map[string]any{"replicas": replicas} }
+}
+
 // family makes the job one of several that belong together.
 func family(home, earlier string) with {
 	return func(s *plan.Snapshot) { s.Family = plan.Family{Home: home, Earlier: earlier} }
@@ -179,5 +184,10 @@ var sets = []ruleCase{
 	{rule: "Nominate", name: "the others ask at home", when: snap(family("w2", "train-0")), does: "manager: nominate [w2] for wl"},
 	{rule: "Nominate", name: "a home that nobody knows any more", when: snap(family("w9", "")), does: "manager: nominate [w1 w2 w3] for wl"},
 	{rule: "Nominate", name: "an External dispatcher knows no family", when: snap(family("", "train-0"), manager(reservedJustNow), dispatchedElsewhere), does: "manager: set check of wl to Pending", because: "Waiting for the dispatcher"},
+	{rule: "NotGated", name: "a set has pods that Ferry does not see", when: snap(lws, setHas(2), shadows(pending, nil)), does: "manager: set check of wl to Pending, set check of wl2 to Pending", because: "delete them",
+		unless: snap(lws, setHas(1), shadows(pending, nil)), then: "Nominate"},
+	{rule: "NotGated", name: "a pod that Ferry does not see", when: snap(pods(pending, pending), offered("w1"), noJob), does: "manager: set check of wl to Pending | w1: delete Workload wl"},
+	{rule: "Claimed", name: "a rollout that is on is no reason to stop", when: snap(lws, running("w1"), setHas(2), shadows(runningP, runningP))},
+	{rule: "NoQuota", name: "a set without quota has time", when: snap(lws, setHas(2), noReservation())},
 	{rule: "Over", name: "a group whose pods all ended", when: snap(pods(succeeded, succeeded), running("w1")), does: "w1: delete Pod a, delete Pod b, delete Workload wl"},
 }

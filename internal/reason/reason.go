@@ -132,6 +132,9 @@ func WaitsForFamily(earlier string) string {
 	return fmt.Sprintf("Waiting for %s, which belongs to the same Deployment, to get a worker", earlier)
 }
 
+// NotGated says what keeps pods from being dispatched, and what to do.
+const NotGated = "Pods of the job lack the scheduling gate ferry.dev/dispatched, as they were created before their queue led to workers: delete them, so that they are made anew"
+
 // Joins says that the rest of the job runs on this worker already.
 func Joins(worker string) string { return fmt.Sprintf("Joining the job on %q", worker) }
 
