@@ -87,7 +87,10 @@ func (s *site) awaitMirrored(obj *unstructured.Unstructured) (worker string) {
 
 // statusOf leaves out what is in each cluster's own terms.
 func statusOf(obj *unstructured.Unstructured) map[string]any {
-	status, _, _ := unstructured.NestedMap(obj.Object, "status")
+	status, found, _ := unstructured.NestedMap(obj.Object, "status")
+	if !found {
+		return map[string]any{} // the API server leaves an empty one out
+	}
 	delete(status, "observedGeneration")
 	return status
 }
