@@ -135,7 +135,8 @@ func TestSuspendByTheUserIsUndoneByKueue(t *testing.T) {
 	yes := true
 	update(s, "manager", s.job(s, "manager", "train"), func(j *jobType) { j.Spec.Suspend = &yes })
 	s.Eventually(func(g Gomega) {
-		g.Expect(suspended(s.job(g, "manager", "train"))).To(BeFalse())
+		job := s.job(g, "manager", "train")
+		g.Expect(suspended(job) && !ended(job, batchv1.JobComplete)).To(BeFalse(), "still suspended, and not because it was over before")
 	}).Should(Succeed())
 	if copied := s.job(s, worker, "train"); copied != nil {
 		s.Expect(copied.UID).To(Equal(uid))
