@@ -14,6 +14,7 @@ import (
 	"github.com/onsi/gomega"
 
 	"ferry.dev/ferry/playground"
+	"ferry.dev/ferry/playground/operator"
 )
 
 const (
@@ -63,7 +64,7 @@ func run(m *testing.M) int {
 	p, err := playground.Start(ctx, playground.Options{
 		Name: fmt.Sprintf("e2e-%d", os.Getpid()), Workers: 2, Ferry: true,
 		FerryConfig: ferryConfig, FerryArgs: []string{"--v=2", "--log-format=text"},
-		CRDsOf:   []string{"jobset", "training-operator", "mpi-operator", "kuberay", "trainer", "appwrapper"},
+		Frameworks: []string{operator.All}, CRDsOf: []string{operator.All},
 		Progress: os.Stderr, Keep: os.Getenv("FERRY_E2E_KEEP") != "",
 	})
 	if err != nil {
