@@ -153,5 +153,5 @@ func TestEveryJobGoesToAWorker(t *testing.T) {
 		g.Expect(response.Patches).To(HaveLen(1), file)
 	}
 	failing := only[*batchv1.Job](g, load(g, "failing-job.yaml"))
-	g.Expect(failing.Spec.Template.Annotations).To(HaveKeyWithValue("ferry.dev/playground-fail", "true"))
+	g.Expect(failing.Spec.Template.Annotations).To(HaveKeyWithValue("playground.ferry.dev/fail", "true"))
 }

@@ -18,9 +18,9 @@ import (
 // Annotations on pods (for a Job: on its pod template) that direct the fake nodes.
 const (
 	// RunForAnnotation is how long a pod that is meant to end runs, as a Go duration.
-	RunForAnnotation = "ferry.dev/playground-run-for"
+	RunForAnnotation = "playground.ferry.dev/run-for"
 	// FailAnnotation "true" makes the pod fail with exit code 1 at the end of that time.
-	FailAnnotation = "ferry.dev/playground-fail"
+	FailAnnotation = "playground.ferry.dev/fail"
 )
 
 //go:embed stages.yaml

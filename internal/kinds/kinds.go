@@ -55,6 +55,9 @@ type Kind struct {
 	// lost gives the status of one that is gone from there; for kinds with Group.
 	started func(job *unstructured.Unstructured) bool
 	lost    func(job *unstructured.Unstructured, now time.Time) map[string]any
+	// whole tells whether no more objects will come to a job with Group that has
+	// these, all ended; nil: none will.
+	whole func(jobs []*unstructured.Unstructured) bool
 	// sameRevision tells whether a pod on the worker may stand for the manager's, for kinds with Pods; nil: always.
 	sameRevision func(job, pod, worker *unstructured.Unstructured) bool
 	// workloads tells how many Workloads a job has; nil: one.
@@ -125,6 +128,10 @@ func (k *Kind) Started(job *unstructured.Unstructured) bool {
 func (k *Kind) Lost(job *unstructured.Unstructured, now time.Time) map[string]any {
 	return k.lost(job, now)
 }
+
+// Whole tells whether a job whose objects are these, all of them ended, is over;
+// to some groups others may still come, in place of those that failed.
+func (k *Kind) Whole(jobs []*unstructured.Unstructured) bool { return k.whole == nil || k.whole(jobs) }
 
 // PodKind is the kind of the pods that are mirrored for kinds with Pods.
 func (k *Kind) PodKind() *Kind { return &pod }

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,9 @@ const (
 	KueueGate        = "kueue.x-k8s.io/admission"
 	SuspendingParent = "kueue.x-k8s.io/pod-suspending-parent"
 	podGroupKey      = "kueue.x-k8s.io/pod-group-name"
+	podGroupCount    = "kueue.x-k8s.io/pod-group-total-count"
+	podGroupServing  = "kueue.x-k8s.io/pod-group-serving"
+	podRetriable     = "kueue.x-k8s.io/retriable-in-group"
 	lwsNameLabel     = "leaderworkerset.sigs.k8s.io/name"
 )
 
@@ -60,6 +64,7 @@ var podGroup = Kind{
 	reflect:   reflectPod,
 	started:   podStarted,
 	lost:      lostPod,
+	whole:     groupWhole,
 	Doc: Doc{
 		Drop: podDropWhy, Status: podStatus, Needs: "Nothing besides Kueue",
 		Flow: "Pods that join the group later, as replacements do, follow to its worker; deleted ones are deleted there",
@@ -163,6 +168,27 @@ func lostPod(manager *unstructured.Unstructured, now time.Time) map[string]any {
 		}
 	}
 	return status
+}
+
+// groupWhole is Kueue's rule for the end of a group: as many pods as it counts
+// succeeded, or all ended and one of them says that none is to be replaced. A
+// group that serves has no end.
+func groupWhole(pods []*unstructured.Unstructured) bool {
+	succeeded, total, retriable := 0, 0, true
+	for _, p := range pods {
+		annotations := p.GetAnnotations()
+		if annotations[podGroupServing] == "true" {
+			return false
+		}
+		if podPhase(p) == corev1.PodSucceeded {
+			succeeded++
+		}
+		retriable = retriable && annotations[podRetriable] != "false"
+		if n, err := strconv.Atoi(annotations[podGroupCount]); err == nil {
+			total = n
+		}
+	}
+	return !retriable || succeeded >= total
 }
 
 // conditionOf finds a condition in a status; nil when it is not there.

@@ -65,7 +65,9 @@ func (v *view) place(p *Plan, w *Worker) {
 	}
 	if len(v.stale[w.Name]) == 0 {
 		for _, job := range v.Jobs {
-			v.create(p, w, job)
+			if !v.allEnded(one(job)) {
+				v.create(p, w, job)
+			}
 		}
 	}
 }

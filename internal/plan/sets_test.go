@@ -90,8 +90,18 @@ func managersSecondPod(change func(*unstructured.Unstructured)) with {
 var (
 	pending   = map[string]any{"phase": "Pending"}
 	runningP  = map[string]any{"phase": "Running"}
+	failedP   = map[string]any{"phase": "Failed"}
 	succeeded = map[string]any{"phase": "Succeeded"}
 )
+
+// ofCount says how many pods the group has.
+func ofCount(n string) with {
+	return func(s *plan.Snapshot) {
+		for _, pod := range s.Jobs {
+			pod.SetAnnotations(map[string]string{"kueue.x-k8s.io/pod-group-total-count": n})
+		}
+	}
+}
 
 // podsThere sets the status of all pods on a worker.
 func podsThere(worker string, status map[string]any) with {
@@ -189,5 +199,8 @@ var sets = []ruleCase{
 	{rule: "NotGated", name: "a pod that Ferry does not see", when: snap(pods(pending, pending), offered("w1"), noJob), does: "manager: set check of wl to Pending | w1: delete Workload wl"},
 	{rule: "Claimed", name: "a rollout that is on is no reason to stop", when: snap(lws, running("w1"), setHas(2), shadows(runningP, runningP))},
 	{rule: "NoQuota", name: "a set without quota has time", when: snap(lws, setHas(2), noReservation())},
+	{rule: "Claimed", name: "a group keeps its worker while one that failed may be replaced", when: snap(pods(succeeded, failedP), ofCount("2"), running("w1"), podsThere("w1", succeeded)),
+		unless: snap(pods(succeeded, succeeded), ofCount("2"), running("w1")), then: "Over"},
+	{rule: "Claimed", name: "one that ended does not run again elsewhere", when: snap(pods(pending, succeeded), ofCount("2"), claim("w1"), offered("w1"), admitted("w1", time.Minute)), does: "w1: create Pod a"},
 	{rule: "Over", name: "a group whose pods all ended", when: snap(pods(succeeded, succeeded), running("w1")), does: "w1: delete Pod a, delete Pod b, delete Workload wl"},
 }

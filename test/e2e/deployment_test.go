@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"ferry.dev/ferry/internal/kinds"
@@ -55,18 +56,17 @@ func TestDeployment(t *testing.T) {
 	s.awaitGone(deployment)
 }
 
-// loseOnePod deletes a pod on the worker: the Deployment on the manager makes another in its place.
+// loseOnePod deletes a pod on the worker: on the manager it failed, as one whose node went away, and the Deployment
+// there makes another.
 func (s *site) loseOnePod(deployment *unstructured.Unstructured, worker string) {
 	s.t.Helper()
 	lost := s.podsNamed(s, worker, deployment.GetName())[0]
 	s.Expect(on(worker).Delete(s.ctx, lost.DeepCopy())).To(Succeed())
 	s.Eventually(func(g Gomega) {
-		for _, cluster := range []string{"manager", worker} {
-			for _, p := range s.podsNamed(g, cluster, deployment.GetName()) {
-				g.Expect(p.Name).NotTo(Equal(lost.Name), "on %s", cluster)
-			}
-		}
-	}).Should(Succeed(), "%s should be replaced", lost.Name)
+		g.Expect(s.pod(g, "manager", lost.Name)).To(HaveField("Status.Phase", corev1.PodFailed))
+		g.Expect(s.pod(g, worker, lost.Name)).To(BeNil(), "on %s", worker)
+	}).Should(Succeed(), "%s should be shown as failed", lost.Name)
+	s.Expect(manager().Delete(s.ctx, s.named(podGVK, lost.Name))).To(Succeed())
 }
 
 // TestDeploymentLeavesAFullWorker: pods of one Deployment stay together as long as they fit.

@@ -156,18 +156,6 @@ func (s *site) expectNoPodEver() {
 	s.Expect(counts.Total()).To(BeZero(), "pods made on the manager")
 }
 
-// leaveKind deletes what users made of a kind, on all clusters.
-func (s *site) leaveKind(obj *unstructured.Unstructured) {
-	s.t.Cleanup(func() {
-		for _, c := range fleet.Clusters() {
-			err := c.Client().DeleteAllOf(s.ctx, obj.DeepCopy(), client.InNamespace(s.namespace), background, notOurs)
-			if err != nil {
-				s.t.Logf("clean up %s on %s: %v", obj.GetKind(), c.Name, err)
-			}
-		}
-	})
-}
-
 // create makes a copy of the object in a cluster and returns it.
 func (s *site) create(cluster string, obj *unstructured.Unstructured) *unstructured.Unstructured {
 	s.t.Helper()

@@ -148,7 +148,9 @@ func TestPodGateIsForOurQueuesOnly(t *testing.T) {
 		s.Expect(manager().Create(s.ctx, pod, client.DryRunAll)).To(Succeed(), name)
 		var gates []string
 		for _, gate := range pod.Spec.SchedulingGates {
-			gates = append(gates, gate.Name)
+			if gate.Name == kinds.KueueGate || gate.Name == kinds.Gate {
+				gates = append(gates, gate.Name)
+			}
 		}
 		s.Expect(gates).To(Equal(c.gates), name)
 	}

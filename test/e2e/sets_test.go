@@ -106,7 +106,7 @@ func TestStatefulSet(t *testing.T) {
 		}
 	}).Should(Succeed(), "scaled to zero")
 	s.scaleFromZero(set, 3)
-	s.awaitReady(set, s.awaitWorkerOf(set), 3, setIsReady)
+	s.awaitReady(set, s.theWorkerOf(set.GetName(), 3), 3, setIsReady)
 	s.awaitGone(set)
 }
 

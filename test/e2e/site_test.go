@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +27,8 @@ type site struct {
 	ctx       context.Context
 	namespace string
 	workers   []string
+	// kinds are those of which users make objects here, besides Jobs.
+	kinds []*unstructured.Unstructured
 }
 
 var sites atomic.Int32
@@ -74,13 +77,21 @@ func (s *site) installQueues(options ...fixtures.QueueOption) {
 
 // leave stops what still runs, so that other tests have the machine. The copies are Ferry's to remove.
 func (s *site) leave() {
+	objects := []client.Object{&batchv1.Job{}}
+	for _, kind := range s.kinds {
+		objects = append(objects, kind.DeepCopy())
+	}
 	for _, c := range fleet.Clusters() {
-		err := c.Client().DeleteAllOf(s.ctx, &batchv1.Job{}, client.InNamespace(s.namespace), background, notOurs)
-		if err != nil {
-			s.t.Logf("clean up Jobs of %s on %s: %v", s.namespace, c.Name, err)
+		for _, obj := range objects {
+			if err := c.Client().DeleteAllOf(s.ctx, obj, client.InNamespace(s.namespace), background, notOurs); err != nil {
+				s.t.Logf("clean up %T %s of %s on %s: %v", obj, obj.GetObjectKind().GroupVersionKind().Kind, s.namespace, c.Name, err)
+			}
 		}
 	}
 }
+
+// leaveKind lets leave delete what users made of a kind.
+func (s *site) leaveKind(obj *unstructured.Unstructured) { s.kinds = append(s.kinds, obj) }
 
 func manager() client.Client { return fleet.Manager().Client() }
 
