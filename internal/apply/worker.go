@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -9,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -50,6 +52,8 @@ func (a *Applier) OnWorker(ctx context.Context, worker string, to client.Client,
 		return a.ownWorkload(ctx, worker, to, ref, act)
 	case plan.SetPriority:
 		return a.setPriority(ctx, worker, to, ref, act)
+	case plan.Resize:
+		return a.resize(ctx, worker, to, ref, act)
 	case plan.Delete:
 		return a.remove(ctx, worker, to, ref, act)
 	default:
@@ -130,6 +134,27 @@ func (a *Applier) setPriority(ctx context.Context, worker string, to client.Clie
 	wl.Spec.Priority, wl.Spec.PriorityClassRef = act.Priority, act.PriorityClassRef
 	err := to.Patch(ctx, wl, client.MergeFrom(act.Copy))
 	if err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("%s on worker %s: %w", act, worker, err))
+	}
+	wl.ManagedFields = nil
+	a.Memory.Wrote(worker, ref, wl, a.Clock.Now())
+	return nil
+}
+
+// resize patches nothing but the sizes: a later version of the API may know fields of a pod set that this one does not.
+func (a *Applier) resize(ctx context.Context, worker string, to client.Client, ref kinds.Ref, act plan.Resize) error {
+	wl := act.Copy.DeepCopy()
+	var patch []map[string]any
+	for i, set := range act.PodSets {
+		path := fmt.Sprintf("/spec/podSets/%d/", i)
+		patch = append(patch, map[string]any{"op": "test", "path": path + "name", "value": set.Name},
+			map[string]any{"op": "replace", "path": path + "count", "value": set.Count})
+	}
+	raw, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("%s: encode the patch: %w", act, err)
+	}
+	if err := to.Patch(ctx, wl, client.RawPatch(types.JSONPatchType, raw)); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("%s on worker %s: %w", act, worker, err))
 	}
 	wl.ManagedFields = nil

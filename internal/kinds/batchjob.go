@@ -24,11 +24,14 @@ var batchJob = Kind{
 	project: dropGenerated,
 	ended:   func(job *unstructured.Unstructured) bool { return jobEnded(jobOf(job).Status) },
 	reflect: reflectJob,
+	resize:  resizeJob,
 	Doc: Doc{
 		Drop: "Kubernetes on the manager deletes the job by its own time to live; on the worker that would take the result away before it was seen. " +
 			"The selector and the labels that the API server generated are made anew there.",
 		Status: "the whole status, made a legal successor of the one before, as Kubernetes wants it: counters never fall, " +
 			"the start stays while the job runs, the conditions that announce the end come with the end",
+		Flow: "With the annotation `kueue.x-k8s.io/elastic-job: \"true\"`, `spec.parallelism` too, and `spec.completions` where it equals it: " +
+			"growth once the worker has quota for it, and no pod that runs is restarted",
 		Needs: "nothing beyond Kubernetes and Kueue",
 	},
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -27,6 +26,7 @@ var marks = kinds.Marks{Origin: "manager-1", Worker: "w1", Reservation: "0-17723
 // TestGolden walks testdata/<group>/<Kind>/{copy,status}/<case>.*.yaml, with "core" for the group without a name:
 //
 //	copy/<case>.manager.yaml    the manager's job
+//	copy/<case>.workload.yaml   its Workload; absent where that does not matter
 //	copy/<case>.want.yaml       its copy for a worker
 //	status/<case>.manager.yaml  the manager's job
 //	status/<case>.worker.yaml   its copy on the worker; absent when there is none
@@ -75,7 +75,7 @@ func kindOf(t *testing.T, dir string) *kinds.Kind {
 func goldenCopy(t *testing.T, kind *kinds.Kind, base string) {
 	manager := readObject(t, base+".manager.yaml")
 	before := manager.DeepCopy()
-	wl := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: manager.GetNamespace(), Name: "job-" + manager.GetName() + "-a1b2c"}}
+	wl := workloadOf(t, manager, base+".workload.yaml")
 	got := kind.Project(manager, wl, marks)
 	compare(t, base+".want.yaml", got.Object)
 	mustEqual(t, "Project changed its input", manager.Object, before.Object)
@@ -85,6 +85,19 @@ func goldenCopy(t *testing.T, kind *kinds.Kind, base string) {
 	if ref, ok := kinds.CopyOf(got); !ok || ref != kinds.RefOf(manager) {
 		t.Errorf("CopyOf the copy is %v, want %v", ref, kinds.RefOf(manager))
 	}
+}
+
+// workloadOf is a plain Workload, or the one in the file.
+func workloadOf(t *testing.T, manager *unstructured.Unstructured, file string) *kueue.Workload {
+	t.Helper()
+	wl := &kueue.Workload{}
+	if raw, err := os.ReadFile(file); err == nil {
+		if err := yaml.UnmarshalStrict(raw, wl); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+	}
+	wl.Namespace, wl.Name = manager.GetNamespace(), "job-"+manager.GetName()+"-a1b2c"
+	return wl
 }
 
 func goldenStatus(t *testing.T, kind *kinds.Kind, base string) {

@@ -73,6 +73,8 @@ type Kind struct {
 	// reflect computes the manager's status; nil for the whole status as it is.
 	// See Kind.Reflect.
 	reflect func(manager, worker *unstructured.Unstructured, now time.Time) map[string]any
+	// resize makes the kind elastic, see Kind.Elastic; nil for kinds that Kueue does not let grow.
+	resize resize
 	// Doc is for docs/kinds.md only.
 	Doc Doc
 }

@@ -55,6 +55,9 @@ func (k *Kind) Project(job *unstructured.Unstructured, wl *kueue.Workload, m Mar
 	if k.project != nil {
 		k.project(out)
 	}
+	if k.Elastic(job) && isElastic(wl) {
+		k.resize(out, job, podsOf(wl))
+	}
 	return out
 }
 
@@ -70,6 +73,11 @@ func ProjectWorkload(wl *kueue.Workload, job Ref, m Marks) *kueue.Workload {
 	labels, annotations := marked(wl, job, m)
 	delete(labels, JobUIDLabel)
 	annotations[SpecHashAnnotation] = SpecHash(wl)
+	if isElastic(wl) && annotations[replacementAnnotation] == "" {
+		// Kueue compares the job with a slice that replaces nothing, and ends the slice when they differ. When both
+		// shrink they differ for a moment.
+		annotations[replacementAnnotation] = nothing
+	}
 	out := &kueue.Workload{
 		TypeMeta:   metav1.TypeMeta{APIVersion: kueue.SchemeGroupVersion.String(), Kind: "Workload"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: wl.Namespace, Name: wl.Name, Labels: labels, Annotations: annotations},
@@ -83,10 +91,16 @@ func ProjectWorkload(wl *kueue.Workload, job Ref, m Marks) *kueue.Workload {
 
 // SpecHash identifies what of a Workload's spec must be equal on manager and
 // worker. Priority is followed by updates, a deactivated Workload is evicted on
-// the manager, and preemption gates are each cluster's own, so they do not count.
+// the manager, and preemption gates are each cluster's own, so they do not count;
+// nor does the size of an elastic job, see Outgrown.
 func SpecHash(wl *kueue.Workload) string {
 	spec := wl.Spec.DeepCopy()
 	spec.Priority, spec.PriorityClassRef, spec.PreemptionGates, spec.Active = nil, nil, nil, nil
+	if isElastic(wl) {
+		for i := range spec.PodSets {
+			spec.PodSets[i].Count = 0
+		}
+	}
 	return hashOf(spec)
 }
 

@@ -26,6 +26,7 @@ var rayJob = Kind{
 	// A refused one never runs until it is made anew; Kueue holds it back for ever.
 	ended:   whenField("jobDeploymentStatus", "Complete", "Failed", "ValidationFailed"),
 	Stopped: map[string]any{"jobDeploymentStatus": "Suspended"},
+	resize:  resizeWorkers("spec", "rayClusterSpec"),
 	Doc: Doc{
 		Drop: "It may delete the RayJob by itself. `shutdownAfterJobFinishes` stays, as Kueue demands it; `ttlSecondsAfterFinished` is raised to 15 minutes " +
 			"where it is less: an operator told to delete the RayJob with its cluster would take the result away before it was seen. Ferry removes both once it was.",
@@ -55,8 +56,11 @@ var rayCluster = Kind{
 	OwnManager: kubeRay,
 	Suspend:    Path{"spec", "suspend"},
 	Stopped:    map[string]any{"state": "suspended"},
+	resize:     resizeWorkers("spec"),
 	Doc: Doc{
-		Flow:  "Changed `replicas` are another request for quota: Kueue on the manager stops the cluster and queues it anew, and the next copy has them.",
+		Flow: "With the annotation `kueue.x-k8s.io/elastic-job: \"true\"`, the `replicas` of worker groups and their bounds: growth once the worker has " +
+			"quota for it, and no pod that runs is restarted. Without it changed `replicas` are another request for quota: Kueue on the manager stops the cluster and " +
+			"queues it anew, and the next copy has them.",
 		Needs: needsKubeRay,
 	},
 }
@@ -70,6 +74,7 @@ var rayService = Kind{
 	Suspend:    Path{"spec", "rayClusterConfig", "suspend"},
 	Flow:       []Path{{"spec", "serveConfigV2"}},
 	Stopped:    map[string]any{},
+	resize:     resizeWorkers("spec", "rayClusterConfig"),
 	Doc: Doc{
 		Flow:  "A changed cluster is another request for quota: Kueue on the manager stops the service and queues it anew.",
 		Needs: needsKubeRay,

@@ -184,13 +184,20 @@ func (o *Observer) readOthers(ctx context.Context, s *plan.Snapshot, names []str
 	return nil
 }
 
+// claimOf is the worker that Workloads are assigned to. What a finished one says
+// counts last: the job may run elsewhere by another slice since.
 func claimOf(wls []*kueue.Workload) string {
+	claim := ""
 	for _, wl := range wls {
-		if wl.Status.ClusterName != nil {
+		switch {
+		case wl.Status.ClusterName == nil:
+		case !Finished(wl):
 			return *wl.Status.ClusterName
+		case claim == "":
+			claim = *wl.Status.ClusterName
 		}
 	}
-	return ""
+	return claim
 }
 
 // jobs are the objects that make up the job: one, or the members of a group.

@@ -85,6 +85,12 @@ type SetPriority struct {
 	PriorityClassRef *kueue.PriorityClassRef
 }
 
+// Resize lets the copy of an elastic job's Workload follow one that needs fewer pods.
+type Resize struct {
+	Copy    *kueue.Workload
+	PodSets []kueue.PodSet
+}
+
 // Delete removes one object of ours, and its dependents, from a worker.
 type Delete struct {
 	GVK schema.GroupVersionKind
@@ -105,6 +111,7 @@ func (CreateJob) action()      {}
 func (OwnWorkload) action()    {}
 func (EditJob) action()        {}
 func (SetPriority) action()    {}
+func (Resize) action()         {}
 func (Delete) action()         {}
 
 func (a Nominate) String() string {
@@ -129,4 +136,5 @@ func (a EditJob) String() string {
 	return fmt.Sprintf("edit %s %s", a.Copy.GetKind(), a.Copy.GetName())
 }
 func (a SetPriority) String() string { return fmt.Sprintf("set priority of %s", a.Copy.Name) }
+func (a Resize) String() string      { return fmt.Sprintf("resize %s", a.Copy.Name) }
 func (a Delete) String() string      { return fmt.Sprintf("delete %s %s", a.GVK.Kind, a.Key.Name) }

@@ -28,6 +28,7 @@ func (v *view) serveClaim(p *Plan, w *Worker) bool {
 	ready := v.any(func(wl *kueue.Workload) bool { return v.checkIs(wl, kueue.CheckStateReady) })
 	switch {
 	case v.lostOfMany(p, w):
+	case v.grow(p, w):
 	case len(v.copies(w)) == 0:
 		v.retry(p, reason.CopyGone(w.Name, "Workload"), true)
 	case w.Blind:
@@ -49,6 +50,7 @@ func (v *view) serveClaim(p *Plan, w *Worker) bool {
 	default:
 		v.place(p, w)
 	}
+	v.shrink(p, w)
 	return true
 }
 

@@ -15,7 +15,7 @@ var evictedOnWorker = Rule{
 		if w == nil || !w.Reachable {
 			return false
 		}
-		for _, c := range w.Workloads {
+		for _, c := range v.quotaOf(w) {
 			if isTrue(c, kueue.WorkloadEvicted) {
 				why := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadEvicted).Message
 				message := reason.EvictedOnWorker(w.Name, why)

@@ -108,7 +108,8 @@ func originUID(obj metav1.Object) string {
 
 func endedWithResult(c *kueue.Workload) bool {
 	f := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadFinished)
-	return f != nil && f.Status == metav1.ConditionTrue && f.Reason != kueue.WorkloadFinishedReasonOutOfSync
+	return f != nil && f.Status == metav1.ConditionTrue && f.Reason != kueue.WorkloadFinishedReasonOutOfSync &&
+		f.Reason != kueue.WorkloadSliceReplaced
 }
 
 func (v *view) finishWorkloads(p *Plan, r *result) {

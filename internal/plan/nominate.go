@@ -110,6 +110,7 @@ func (v *view) offer(p *Plan, w *Worker) {
 		}
 	}
 	v.followPriority(p, w)
+	v.shrink(p, w)
 }
 
 // clusterQueue is empty for a finished Workload that gave its quota back.

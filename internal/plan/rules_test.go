@@ -61,7 +61,7 @@ func TestRulesAreDescribed(t *testing.T) {
 
 func TestRules(t *testing.T) {
 	answered, passed := map[string]bool{}, map[string]bool{}
-	for _, c := range slices.Concat(endings, claims, offers, sets) {
+	for _, c := range slices.Concat(endings, claims, offers, sets, growths) {
 		t.Run(c.rule+"/"+c.name, func(t *testing.T) {
 			p := plan.Decide(c.when)
 			answered[p.Rule] = true

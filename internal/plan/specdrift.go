@@ -11,7 +11,7 @@ import (
 
 var specDrift = Rule{
 	Name: "SpecDrift",
-	Doc:  "The manager's Workload changed after its copy won, other than in its priority: the check becomes Retry.",
+	Doc:  "The manager's Workload changed after its copy won, other than in its priority, or, for an elastic job, in needing less: the check becomes Retry.",
 	decide: func(v *view, p *Plan) bool {
 		w := v.find(v.claim())
 		if w == nil || !w.Reachable {
@@ -26,12 +26,13 @@ var specDrift = Rule{
 }
 
 func drifted(c, wl *kueue.Workload) bool {
-	return c.Annotations[kinds.SpecHashAnnotation] != kinds.SpecHash(wl)
+	return c.Annotations[kinds.SpecHashAnnotation] != kinds.SpecHash(wl) || kinds.Outgrown(c, wl)
 }
 
 // followEdits lets what runs on the worker follow what may change meanwhile.
 func (v *view) followEdits(p *Plan, w *Worker) {
 	v.followPriority(p, w)
+	v.followSize(p, w)
 	for _, job := range w.Jobs {
 		want := v.Kind.Flowed(named(v.Jobs, job.GetName()), job)
 		if want != nil && !v.allEnded(one(job)) && job.GetDeletionTimestamp().IsZero() {

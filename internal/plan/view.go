@@ -33,12 +33,17 @@ type view struct {
 	// joined their copies there; see setJoinersApart.
 	joining []*kueue.Workload
 	joined  map[string][]*kueue.Workload
+	// slices are the other Workloads of an elastic job than the present one, and
+	// replaced their copies that are still needed; see setSlicesApart.
+	slices   []*kueue.Workload
+	replaced map[string][]*kueue.Workload
 }
 
 func newView(s Snapshot) *view {
-	v := &view{Snapshot: s, stale: map[string][]Action{}, mayRun: map[string]bool{}, joined: map[string][]*kueue.Workload{}}
+	v := &view{Snapshot: s, stale: map[string][]Action{}, mayRun: map[string]bool{}, joined: map[string][]*kueue.Workload{}, replaced: map[string][]*kueue.Workload{}}
 	v.Workers = slices.Clone(s.Workers)
 	v.setJoinersApart()
+	v.setSlicesApart()
 	if v.Unseen != "" {
 		return v // what belongs to the job cannot be told from what is left of an earlier one
 	}
@@ -111,7 +116,7 @@ func (v *view) isJoining(w *Worker, c *kueue.Workload) bool {
 func (v *view) setStaleJobsApart(w *Worker) {
 	var jobs []*unstructured.Unstructured
 	for _, job := range w.Jobs {
-		if v.jobIsCurrent(job) {
+		if v.jobIsCurrent(w, job) {
 			jobs = append(jobs, job)
 			continue
 		}
@@ -119,6 +124,7 @@ func (v *view) setStaleJobsApart(w *Worker) {
 		v.setApart(w, job, job.GroupVersionKind())
 	}
 	w.Jobs = jobs
+	v.keepReplaced(w)
 }
 
 // setApart notes an object for removal, a job before its Workloads.
@@ -150,10 +156,13 @@ func (v *view) restLeft(c *kueue.Workload) time.Duration {
 	return min(e.LastTransitionTime.Add(rest).Sub(v.Now), rest)
 }
 
-func (v *view) jobIsCurrent(job *unstructured.Unstructured) bool {
+func (v *view) jobIsCurrent(w *Worker, job *unstructured.Unstructured) bool {
 	on := named(v.Jobs, job.GetName())
 	if on == nil || len(v.Workloads) == 0 {
 		return false
+	}
+	if v.runsBySlice(w, job) {
+		return originUID(job) == string(on.GetUID())
 	}
 	if v.many() {
 		return originUID(job) == string(on.GetUID()) && v.sharesReservation(job)
@@ -254,7 +263,7 @@ func (v *view) removeFrom(p *Plan, w *Worker) {
 	for _, job := range w.Jobs {
 		actions = append(actions, deleteOf(job, job.GroupVersionKind()))
 	}
-	for _, c := range slices.Concat(w.Workloads, v.joined[w.Name]) {
+	for _, c := range slices.Concat(w.Workloads, v.joined[w.Name], v.replaced[w.Name]) {
 		actions = append(actions, deleteOf(c, kueue.SchemeGroupVersion.WithKind("Workload")))
 	}
 	p.worker(w.Name, live(actions)...)

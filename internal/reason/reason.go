@@ -138,6 +138,11 @@ const NotGated = "Pods of the job lack the scheduling gate ferry.dev/dispatched,
 // Joins says that the rest of the job runs on this worker already.
 func Joins(worker string) string { return fmt.Sprintf("Joining the job on %q", worker) }
 
+// Grows says that a running job gets more pods, and how far Kueue on its worker is with that.
+func Grows(worker, progress string) string {
+	return fmt.Sprintf("Growing the job on %q%s", worker, progress)
+}
+
 // WaitsForCleanup says which workers still have to remove an earlier copy.
 func WaitsForCleanup(workers []string) string {
 	return "Waiting for an earlier copy to go from " + strings.Join(workers, ", ")

@@ -1,0 +1,177 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/reason"
+)
+
+// elastic tells whether the job's Workloads are slices, of which each replaces the one before it.
+func (v *view) elastic() bool {
+	return v.Kind != nil && len(v.Jobs) == 1 && v.Kind.Elastic(v.Jobs[0])
+}
+
+// setSlicesApart makes the rules see one slice of an elastic job: the newest
+// that has quota. As soon as a slice has quota on the manager, Kueue there
+// assigns it to the worker of the one that it replaces, and ends that one.
+func (v *view) setSlicesApart() {
+	if !v.elastic() || len(v.Workloads) < 2 {
+		return
+	}
+	current := slices.MaxFunc(v.Workloads, compareSlices)
+	for _, wl := range v.Workloads {
+		if wl != current {
+			v.slices = append(v.slices, wl)
+		}
+	}
+	v.Workloads = []*kueue.Workload{current}
+	for i := range v.Workers {
+		v.setSliceCopiesApart(&v.Workers[i])
+	}
+}
+
+func compareSlices(a, b *kueue.Workload) int {
+	return cmp.Or(
+		cmp.Compare(standing(a), standing(b)),
+		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		cmp.Compare(b2i(kinds.Replaces(a) == b.Name), b2i(kinds.Replaces(b) == a.Name)),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+func standing(wl *kueue.Workload) int {
+	switch {
+	case isTrue(wl, kueue.WorkloadFinished):
+		return 0
+	case lacksQuota(wl):
+		return 1
+	default:
+		return 2
+	}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (v *view) setSliceCopiesApart(w *Worker) {
+	var others []*kueue.Workload
+	for _, c := range w.Workloads {
+		if byName(v.slices, c.Name) == nil {
+			others = append(others, c)
+		} else {
+			v.replaced[w.Name] = append(v.replaced[w.Name], c)
+		}
+	}
+	w.Workloads = others
+}
+
+// keepReplaced keeps the copies of earlier slices for as long as they are needed
+// there: Kueue stops a job whose Workload is gone, so it must have seen the next one first.
+func (v *view) keepReplaced(w *Worker) {
+	var kept []*kueue.Workload
+	for _, c := range v.replaced[w.Name] {
+		if w.Name == v.claim() && !v.isResliced(w) && originUID(c) == string(byName(v.slices, c.Name).UID) {
+			kept = append(kept, c)
+			continue
+		}
+		v.mayRun[w.Name] = v.mayRun[w.Name] || isTrue(c, kueue.WorkloadAdmitted) && !isTrue(c, kueue.WorkloadFinished)
+		v.setApart(w, c, kueue.SchemeGroupVersion.WithKind("Workload"))
+	}
+	v.replaced[w.Name] = kept
+}
+
+// isResliced tells whether Kueue on the worker knows that the job runs by the present slice.
+func (v *view) isResliced(w *Worker) bool {
+	if len(w.Jobs) == 0 {
+		return false
+	}
+	c := byName(w.Workloads, v.Workloads[0].Name)
+	return c != nil && v.hasSlice(w.Jobs[0]) && metav1.IsControlledBy(c, w.Jobs[0])
+}
+
+func (v *view) hasSlice(job *unstructured.Unstructured) bool {
+	return kinds.LinkedTo(job) == v.Workloads[0].Name
+}
+
+// runsBySlice tells whether a job on the worker that holds the claim still runs by
+// an earlier slice; if that slice had been evicted meanwhile, the claim would be gone too.
+func (v *view) runsBySlice(w *Worker, job *unstructured.Unstructured) bool {
+	return w.Name == v.claim() && byName(v.slices, kinds.LinkedTo(job)) != nil
+}
+
+// quotaOf are the copies on a worker that its job lives by: those of the present
+// Workloads, and of an earlier slice while the next one has no quota there.
+func (v *view) quotaOf(w *Worker) []*kueue.Workload {
+	var earlier []*kueue.Workload
+	for _, c := range v.replaced[w.Name] {
+		if len(w.Jobs) > 0 && kinds.LinkedTo(w.Jobs[0]) == c.Name && !isTrue(c, kueue.WorkloadFinished) {
+			earlier = append(earlier, c)
+		}
+	}
+	return slices.Concat(w.Workloads, earlier)
+}
+
+// grow brings the next slice of a running job to its worker, and tells whether
+// there is one on its way: copied, admitted there, and only then the job gets its size.
+func (v *view) grow(p *Plan, w *Worker) bool {
+	if len(v.slices) == 0 || w.Blind {
+		return false
+	}
+	wl := v.Workloads[0]
+	c, hasJob := byName(w.Workloads, wl.Name), len(w.Jobs) > 0
+	switch {
+	case c == nil && (v.checkIs(wl, kueue.CheckStateReady) || len(v.replaced[w.Name]) == 0 && !hasJob):
+		return false
+	case c != nil && (!hasJob || v.hasSlice(w.Jobs[0])):
+		return false
+	case len(v.waitsFor(wl)) > 0:
+		v.say(p, reason.WaitsForChecks(v.waitsFor(wl)))
+	case c == nil:
+		p.Because = reason.Grows(w.Name, "")
+		p.worker(w.Name, CreateWorkload{Copy: kinds.ProjectWorkload(wl, v.Ref, v.marks(w, wl)), ClusterQueue: clusterQueue(wl)})
+	case isTrue(c, kueue.WorkloadAdmitted) && c.DeletionTimestamp.IsZero():
+		p.Because = reason.Grows(w.Name, "")
+		v.followSize(p, w)
+	default:
+		v.say(p, reason.Grows(w.Name, v.progress(w)))
+	}
+	v.mirrorAll(p, w)
+	return true
+}
+
+// followSize gives the job on a worker the present slice and its size.
+func (v *view) followSize(p *Plan, w *Worker) {
+	if !v.elastic() {
+		return
+	}
+	wl := v.Workloads[0]
+	for _, job := range w.Jobs {
+		want := v.Kind.Sliced(job, named(v.Jobs, job.GetName()), wl, Reservation(wl))
+		if want != nil && !v.allEnded(one(job)) && isThere(job) {
+			p.worker(w.Name, EditJob{Copy: job, Want: want})
+		}
+	}
+}
+
+// shrink lets copies that stay follow a Workload that needs less, after the job
+// that gives it up. More is asked for by a further slice only.
+func (v *view) shrink(p *Plan, w *Worker) {
+	if !v.elastic() {
+		return
+	}
+	for _, c := range w.Workloads {
+		if wl := v.original(c.Name); kinds.Outgrown(wl, c) && c.DeletionTimestamp.IsZero() {
+			p.worker(w.Name, Resize{Copy: c, PodSets: wl.Spec.PodSets})
+		}
+	}
+}
