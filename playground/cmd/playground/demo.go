@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -9,7 +10,7 @@ import (
 )
 
 func demoCommand(s *state) *cobra.Command {
-	var operators []string
+	var kinds, operators []string
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Start a manager, two workers and Ferry, run sample jobs, and show where they run and why they wait",
@@ -32,10 +33,11 @@ When something fails, a playground that was started here is taken down again.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return demo.Run(cmd.Context(), demo.Options{
-				Name: s.name, Operators: operators, Out: cmd.OutOrStdout(), Screen: demo.NewScreen(os.Stdout),
+				Name: s.name, Kinds: kinds, Operators: operators, Out: cmd.OutOrStdout(), Screen: demo.NewScreen(os.Stdout),
 			})
 		},
 	}
+	c.Flags().StringSliceVar(&kinds, "kinds", nil, "submit one sample of each of these kinds instead: "+strings.Join(demo.Kinds(), ", ")+", all")
 	c.Flags().StringSliceVar(&operators, "operators", nil, operatorsUsage)
 	return c
 }
