@@ -52,9 +52,9 @@ type terms struct {
 type act interface {
 	// clear removes what an earlier demo left and tells how many objects that were.
 	clear(ctx context.Context) (int, error)
-	// submit tells how many objects it created.
-	submit(ctx context.Context) (int, error)
-	// look tells how all is now; settled once there is nothing more to wait for.
+	// submit creates the next samples and tells how many were created so far, and how many are left for the next call.
+	submit(ctx context.Context) (created, left int, err error)
+	// look tells how all is now; settled once there is nothing more to wait for of what was submitted.
 	look(ctx context.Context) (rows []Row, settled bool, err error)
 	// ways are those of the rows last seen, by job.
 	ways() map[string][]way
@@ -120,13 +120,13 @@ func show(ctx context.Context, o Options, f *fleet, a act, t terms) error {
 	if removed > 0 {
 		fmt.Fprintf(o.Out, "%d jobs of an earlier demo removed\n", removed)
 	}
-	count, err := a.submit(ctx)
+	created, left, err := a.submit(ctx)
 	if err != nil {
-		return fmt.Errorf("submit the samples: %w", err)
+		return err
 	}
 	f.ready = true
-	fmt.Fprintf(o.Out, "%d jobs submitted to the manager\n\n", count)
-	rows, err := watch(ctx, o, f, a, t)
+	fmt.Fprintf(o.Out, "%d jobs submitted to the manager%s\n\n", created, map[bool]string{true: fmt.Sprintf(", %d follow", left)}[left > 0])
+	rows, err := watch(ctx, o, f, a, t, left)
 	if err != nil {
 		return err
 	}

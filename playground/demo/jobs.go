@@ -41,15 +41,15 @@ func (j *jobs) clear(ctx context.Context) (int, error) {
 	return len(old.Items), nil
 }
 
-func (j *jobs) submit(ctx context.Context) (int, error) {
+func (j *jobs) submit(ctx context.Context) (created, left int, err error) {
 	for _, s := range samples {
 		job := s.job()
 		if err := j.manager.Create(ctx, job); err != nil {
-			return 0, fmt.Errorf("submit job %s: %w", s.name, err)
+			return 0, 0, fmt.Errorf("submit job %s: %w", s.name, err)
 		}
 		j.names = append(j.names, job.Name)
 	}
-	return len(j.names), nil
+	return len(j.names), 0, nil
 }
 
 // look reads the jobs as the manager shows them, in the order of names. Settled: all are over, and so are their Workloads.

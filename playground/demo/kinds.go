@@ -25,6 +25,7 @@ const (
 	// clearWithin bounds the wait for the end of an earlier demo's objects.
 	clearWithin = 2 * time.Minute
 	pollEvery   = 200 * time.Millisecond
+	atATime     = 3
 )
 
 // kindTerms: all kinds fit at once.
@@ -57,8 +58,9 @@ func resources(chosen []kind) string {
 
 // kinds is the demo of one sample per kind.
 type kinds struct {
-	manager  client.Client
-	examples []example
+	manager   client.Client
+	examples  []example
+	submitted int // of them, so far
 	// found are the Workloads of each example, as last looked at.
 	found map[string][]kueue.Workload
 }
@@ -133,16 +135,21 @@ func (k *kinds) read(ctx context.Context, o *unstructured.Unstructured) (*unstru
 	return live, err
 }
 
-func (k *kinds) submit(ctx context.Context) (int, error) {
-	count := 0
-	err := k.each(func(o *unstructured.Unstructured) error {
-		count++
-		return k.manager.Create(ctx, o.DeepCopy())
-	})
-	return count, err
+// submit creates a few samples at a time: all at once they would keep a small machine from showing anything.
+func (k *kinds) submit(ctx context.Context) (created, left int, err error) {
+	next := k.examples[k.submitted:min(k.submitted+atATime, len(k.examples))]
+	for _, e := range next {
+		for _, o := range e.objects {
+			if err := k.manager.Create(ctx, o.DeepCopy()); err != nil {
+				return 0, 0, fmt.Errorf("submit %s %s/%s: %w", o.GetKind(), o.GetNamespace(), o.GetName(), err)
+			}
+		}
+	}
+	k.submitted += len(next)
+	return k.submitted, len(k.examples) - k.submitted, nil
 }
 
-// look reads all examples as the manager shows them. Settled: each is finished, or ready if it serves.
+// look reads the examples that were submitted as the manager shows them. Settled: each is finished, or ready if it serves.
 func (k *kinds) look(ctx context.Context) (rows []Row, settled bool, err error) {
 	live, err := k.live(ctx)
 	if err != nil {
@@ -157,7 +164,7 @@ func (k *kinds) look(ctx context.Context) (rows []Row, settled bool, err error) 
 		return nil, false, err
 	}
 	settled = true
-	for i, e := range k.examples {
+	for i, e := range k.examples[:k.submitted] {
 		k.found[e.title()] = owned.of(live[i], workloads.Items)
 		r := e.row(live[i], k.found[e.title()])
 		settled = settled && r.Over()
@@ -168,9 +175,9 @@ func (k *kinds) look(ctx context.Context) (rows []Row, settled bool, err error) 
 
 // live are the objects of each example as they are now. All are asked for at once: the API server is busy with the jobs.
 func (k *kinds) live(ctx context.Context) ([][]*unstructured.Unstructured, error) {
-	live, failures := make([][]*unstructured.Unstructured, len(k.examples)), make([]error, len(k.examples))
+	live, failures := make([][]*unstructured.Unstructured, k.submitted), make([]error, k.submitted)
 	var all sync.WaitGroup
-	for i, e := range k.examples {
+	for i, e := range k.examples[:k.submitted] {
 		all.Go(func() {
 			for _, o := range e.objects {
 				now, err := k.read(ctx, o)

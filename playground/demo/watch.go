@@ -18,14 +18,15 @@ type watcher struct {
 	fleet                *fleet
 	act                  act
 	terms                terms
+	left                 int // to submit
 	began                time.Time
 	rows                 []Row
 	changedAt, checkedAt time.Time
 }
 
-func watch(ctx context.Context, o Options, f *fleet, a act, t terms) ([]Row, error) {
+func watch(ctx context.Context, o Options, f *fleet, a act, t terms, left int) ([]Row, error) {
 	now := time.Now()
-	w := &watcher{options: o, fleet: f, act: a, terms: t, began: now, changedAt: now, checkedAt: now}
+	w := &watcher{options: o, fleet: f, act: a, terms: t, left: left, began: now, changedAt: now, checkedAt: now}
 	for {
 		over, err := w.step(ctx)
 		if err != nil || over {
@@ -52,7 +53,11 @@ func (w *watcher) step(ctx context.Context) (over bool, err error) {
 	if err := w.draw(lines, now); err != nil {
 		return false, fmt.Errorf("write the table: %w", err)
 	}
-	if settled {
+	if w.left > 0 {
+		if _, w.left, err = w.act.submit(ctx); err != nil {
+			return false, w.blame(ctx, err)
+		}
+	} else if settled {
 		return true, nil
 	}
 	if now.Sub(w.checkedAt) >= checkEvery {
