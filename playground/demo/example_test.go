@@ -84,3 +84,14 @@ func TestRowOfAnExample(t *testing.T) {
 		})
 	}
 }
+
+func TestARunningJobThatSaysNothingStillRuns(t *testing.T) {
+	g := NewWithT(t)
+	ran, silent := Row{State: Running, Worker: "w1"}, Row{State: Placing, Worker: "w1", Why: "admitted"}
+	g.Expect(steady([]Row{ran}, 0, silent)).To(Equal(ran))
+	g.Expect(steady(nil, 0, silent)).To(Equal(silent), "it never ran")
+	elsewhere := Row{State: Placing, Worker: "w2"}
+	g.Expect(steady([]Row{ran}, 0, elsewhere)).To(Equal(elsewhere), "it was lost, and is placed anew")
+	waits := Row{State: Offered}
+	g.Expect(steady([]Row{ran}, 0, waits)).To(Equal(waits))
+}

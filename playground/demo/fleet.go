@@ -16,6 +16,7 @@ import (
 
 	"ferry.dev/ferry/playground"
 	"ferry.dev/ferry/playground/daemon"
+	"ferry.dev/ferry/playground/operator"
 	"ferry.dev/ferry/playground/process"
 )
 
@@ -103,12 +104,16 @@ func (f *fleet) join(ctx context.Context, o Options, t terms) error {
 	if err := f.healthy(); err != nil {
 		return err
 	}
-	if err := f.hasOn(t.frameworks); err != nil {
+	rows, err := operator.Resolve(t.operators...)
+	if err != nil {
 		return err
 	}
-	for _, operator := range t.operators {
-		fmt.Fprintf(o.Out, "starting operator %s, unless it runs\n", operator)
-		if err := f.daemon.Operator(ctx, operator, "start"); err != nil {
+	if err := f.hasOn(operator.Frameworks(t.frameworks, rows)); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		fmt.Fprintf(o.Out, "starting operator %s, unless it runs\n", row.Name)
+		if err := f.daemon.Operator(ctx, row.Name, "start"); err != nil {
 			return err
 		}
 	}

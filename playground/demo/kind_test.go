@@ -53,6 +53,7 @@ func TestOnlyWhatTheKindsNeedIsStarted(t *testing.T) {
 	operators, frameworks := needs(chosen)
 	g.Expect(operators).To(Equal([]string{"jobset", "kuberay"}))
 	g.Expect(frameworks).To(Equal([]string{"pod", "statefulset"}))
+	g.Expect(kindTerms(chosen).frameworks).To(ContainElement("batch/job"), "a plain demo may follow on the same clusters")
 }
 
 // TestKindRows holds the table to the operators' and to the files.

@@ -32,7 +32,8 @@ const (
 func kindTerms(chosen []kind) terms {
 	operators, frameworks := needs(chosen)
 	return terms{
-		operators: operators, frameworks: frameworks, runFor: 5 * time.Second,
+		// Jobs are always on, lest the plain demo find them off.
+		operators: operators, frameworks: append(frameworks, jobTerms.frameworks...), runFor: 5 * time.Second,
 		manager: playground.Quota{CPU: "64", Memory: "128Gi"}, worker: playground.Quota{CPU: "32", Memory: "64Gi"},
 		progress: "PROGRESS", resources: resources(chosen),
 		lookEvery: time.Second, stuckAfter: kindsWithin, within: kindsWithin,
@@ -63,6 +64,7 @@ type kinds struct {
 	submitted int // of them, so far
 	// found are the Workloads of each example, as last looked at.
 	found map[string][]kueue.Workload
+	last  []Row
 }
 
 func newKinds(manager client.Client, root string, chosen []kind) (*kinds, error) {
@@ -166,11 +168,20 @@ func (k *kinds) look(ctx context.Context) (rows []Row, settled bool, err error) 
 	settled = true
 	for i, e := range k.examples[:k.submitted] {
 		k.found[e.title()] = owned.of(live[i], workloads.Items)
-		r := e.row(live[i], k.found[e.title()])
+		r := steady(k.last, i, e.row(live[i], k.found[e.title()]))
 		settled = settled && r.Over()
 		rows = append(rows, r)
 	}
+	k.last = rows
 	return rows, settled, nil
+}
+
+// steady: some kinds say nothing between the end of their pods and their own. One that ran on a worker that has it still runs.
+func steady(before []Row, i int, now Row) Row {
+	if i < len(before) && before[i].State == Running && now.State == Placing && before[i].Worker == now.Worker {
+		now.State, now.Why = Running, ""
+	}
+	return now
 }
 
 // live are the objects of each example as they are now. All are asked for at once: the API server is busy with the jobs.
