@@ -16,7 +16,7 @@ import (
 // jobTerms: the samples do not all fit at once.
 var jobTerms = terms{
 	frameworks: []string{"batch/job"},
-	manager: playground.Quota{CPU: "16", Memory: "32Gi"}, worker: playground.Quota{CPU: "8", Memory: "16Gi"},
+	manager:    playground.Quota{CPU: "16", Memory: "32Gi"}, worker: playground.Quota{CPU: "8", Memory: "16Gi"},
 	progress: "COMPLETIONS", resources: "jobs,workloads",
 	lookEvery: 250 * time.Millisecond, stuckAfter: 2 * time.Minute, within: 10 * time.Minute,
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -37,9 +38,17 @@ func kindTerms(chosen []kind) terms {
 		manager: playground.Quota{CPU: "64", Memory: "128Gi"}, worker: playground.Quota{CPU: "32", Memory: "64Gi"},
 		progress: "PROGRESS", resources: resources(chosen),
 		lookEvery: time.Second, stuckAfter: kindsWithin, within: kindsWithin,
-		note: "What serves goes on, and uses quota, until it is deleted; so does the CronJob. Of a sample\n" +
-			"with several Workloads the slowest dispatch is shown.\n",
+		note: noteOn(chosen),
 	}
+}
+
+// noteOn says what the summary leaves open.
+func noteOn(chosen []kind) string {
+	text := "A sample with several Workloads counts with the slowest dispatch.\n"
+	if slices.ContainsFunc(chosen, func(k kind) bool { return k.serves || k.patience != "" }) {
+		text += "What serves, and a CronJob, goes on until it is deleted, and uses quota.\n"
+	}
+	return text
 }
 
 // resources are what to ask kubectl for: few kinds by their names.
