@@ -18,9 +18,9 @@ build: ## Build the binaries into bin/
 	$(GO) build -o $(BIN)/ ./cmd/...
 
 .PHONY: demo
-demo: ## Start a manager and two workers, run sample jobs on them, leave the clusters up
+demo: ## Start a manager and two workers, run sample jobs, leave the clusters up; KINDS=all: one job of each kind, with its operator
 	@echo "compiling the playground's own command (about a minute the first time)"
-	@$(GO) run ./playground/cmd/playground demo
+	@$(GO) run ./playground/cmd/playground demo $(if $(KINDS),--kinds '$(KINDS)')
 
 .PHONY: down
 down: ## Stop and remove the demo's clusters

@@ -28,6 +28,8 @@ type QueueOptions struct {
 	Worker    Quota            // of each worker; default as Manager
 	PerWorker map[string]Quota // exceptions by worker name
 	Workers   []string         // which workers the config names, in this order; default all
+	// SetQuota gives the quota also to a ClusterQueue that is there already.
+	SetQuota bool
 	// Edit, if set, may change a ClusterQueue before it is made (preemption, cohort, …).
 	Edit func(cluster string, q *kueue.ClusterQueue) `json:"-"`
 }
@@ -105,6 +107,23 @@ func (c *Cluster) installQueue(ctx context.Context, o QueueOptions) error {
 		if err := c.client.Create(ctx, object); client.IgnoreAlreadyExists(err) != nil {
 			return fmt.Errorf("make %T %s: %w", object, object.GetName(), err)
 		}
+	}
+	if !o.SetQuota {
+		return nil
+	}
+	return c.setQuota(ctx, queue)
+}
+
+// setQuota gives the ClusterQueue of that name the quota of this one.
+func (c *Cluster) setQuota(ctx context.Context, queue *kueue.ClusterQueue) error {
+	live := &kueue.ClusterQueue{}
+	if err := c.client.Get(ctx, client.ObjectKeyFromObject(queue), live); err != nil {
+		return fmt.Errorf("read ClusterQueue %s: %w", queue.Name, err)
+	}
+	before := live.DeepCopy()
+	live.Spec.ResourceGroups = queue.Spec.ResourceGroups
+	if err := c.client.Patch(ctx, live, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("set the quota of ClusterQueue %s: %w", queue.Name, err)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ type Status struct {
 	PID          int               `json:"pid"` // of the process that owns it
 	Ready        bool              `json:"ready"`
 	FerryMetrics string            `json:"ferryMetrics,omitempty"`
+	Frameworks   []string          `json:"frameworks"` // that Kueue has on, in every cluster
 	Clusters     []ClusterStatus   `json:"clusters"`
 	Components   []ComponentStatus `json:"components"`
 	Links        []LinkStatus      `json:"links"`
@@ -45,7 +46,7 @@ type LinkStatus struct {
 
 // Status tells what runs now.
 func (p *Playground) Status() Status {
-	s := Status{Name: p.Name(), Dir: p.Dir(), FerryMetrics: p.FerryMetrics()}
+	s := Status{Name: p.Name(), Dir: p.Dir(), FerryMetrics: p.FerryMetrics(), Frameworks: p.options.Frameworks}
 	for _, c := range p.Clusters() {
 		s.Clusters = append(s.Clusters, ClusterStatus{
 			Name: c.Name, Server: c.Server(), Kubeconfig: c.AdminKubeconfig(), AuditLog: c.AuditLog(),

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
+	"strings"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
@@ -17,6 +16,7 @@ import (
 
 	"ferry.dev/ferry/playground"
 	"ferry.dev/ferry/playground/daemon"
+	"ferry.dev/ferry/playground/operator"
 	"ferry.dev/ferry/playground/process"
 )
 
@@ -26,11 +26,6 @@ const (
 	logLines       = 20
 	// othersStart bounds the wait for a playground that another command is starting; from an empty cache that takes long.
 	othersStart = 30 * time.Minute
-)
-
-var (
-	managerQuota = playground.Quota{CPU: "16", Memory: "32Gi"}
-	workerQuota  = playground.Quota{CPU: "8", Memory: "16Gi"}
 )
 
 // fleet is the playground that the demo runs on.
@@ -43,7 +38,7 @@ type fleet struct {
 }
 
 // attach uses the playground that runs, or starts one.
-func attach(ctx context.Context, o Options) (*fleet, error) {
+func attach(ctx context.Context, o Options, t terms) (*fleet, error) {
 	c, err := daemon.New(o.Name)
 	if err != nil {
 		return nil, err
@@ -52,10 +47,10 @@ func attach(ctx context.Context, o Options) (*fleet, error) {
 	f.status, err = c.Status(ctx)
 	if err != nil {
 		// Nothing runs, or something that Up will name.
-		if err := f.start(ctx, o); err != nil {
+		if err := f.start(ctx, o, t); err != nil {
 			return nil, err
 		}
-	} else if err := f.join(ctx, o); err != nil {
+	} else if err := f.join(ctx, o, t); err != nil {
 		return nil, err
 	}
 	if f.manager, err = f.connect(); err != nil {
@@ -64,11 +59,16 @@ func attach(ctx context.Context, o Options) (*fleet, error) {
 	return f, nil
 }
 
-func (f *fleet) start(ctx context.Context, o Options) error {
+func (f *fleet) start(ctx context.Context, o Options, t terms) error {
 	fmt.Fprintf(o.Out, "starting playground %q: a manager, 2 workers and Ferry\n", o.Name)
+	if len(t.operators) > 0 {
+		fmt.Fprintf(o.Out, "with operators, each of which is built on its first use: %s\n", strings.Join(t.operators, ", "))
+	}
 	lines := newPatient(o.Out)
 	defer lines.stop()
-	up := playground.Options{Name: o.Name, Workers: 2, Ferry: true, Operators: o.Operators, Progress: lines}
+	up := playground.Options{
+		Name: o.Name, Workers: 2, Ferry: true, Operators: t.operators, Frameworks: t.frameworks, JobRunsFor: t.runFor, Progress: lines,
+	}
 	if _, err := daemon.Up(ctx, up); err != nil {
 		if ctx.Err() != nil {
 			return errors.New("stopped during the start; nothing is left running")
@@ -84,7 +84,7 @@ func (f *fleet) start(ctx context.Context, o Options) error {
 }
 
 // join uses a playground that is up already, or that another command is starting.
-func (f *fleet) join(ctx context.Context, o Options) error {
+func (f *fleet) join(ctx context.Context, o Options, t terms) error {
 	for end := time.Now().Add(othersStart); !f.status.Ready; {
 		if time.Now().After(end) {
 			return fmt.Errorf("playground %q is not ready after %s; make down removes it", o.Name, othersStart)
@@ -104,9 +104,27 @@ func (f *fleet) join(ctx context.Context, o Options) error {
 	if err := f.healthy(); err != nil {
 		return err
 	}
-	for _, operator := range o.Operators {
-		if err := f.daemon.Operator(ctx, operator, "start"); err != nil {
+	rows, err := operator.Resolve(t.operators...)
+	if err != nil {
+		return err
+	}
+	if err := f.hasOn(operator.Frameworks(t.frameworks, rows)); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		fmt.Fprintf(o.Out, "starting operator %s, unless it runs\n", row.Name)
+		if err := f.daemon.Operator(ctx, row.Name, "start"); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// hasOn: what Kueue has on is settled when a playground starts.
+func (f *fleet) hasOn(frameworks []string) error {
+	for _, framework := range frameworks {
+		if !slices.Contains(f.status.Frameworks, framework) {
+			return fmt.Errorf("playground %q has %s off in Kueue; take it down first (make down), or choose another --name", f.status.Name, framework)
 		}
 	}
 	return nil
@@ -174,47 +192,17 @@ func (f *fleet) cluster(name string) playground.ClusterStatus {
 	return playground.ClusterStatus{}
 }
 
-func (f *fleet) installQueue(ctx context.Context) error {
+func (f *fleet) installQueue(ctx context.Context, t terms) error {
 	return f.daemon.InstallQueues(ctx, playground.QueueOptions{
-		Namespace: namespace, LocalQueue: queue, Check: check, Manager: managerQuota, Worker: workerQuota,
+		Namespace: namespace, LocalQueue: queue, Check: check, Manager: t.manager, Worker: t.worker, SetQuota: true,
 	})
 }
 
-// removeOldJobs makes room when an earlier demo was left, perhaps in the middle.
-func (f *fleet) removeOldJobs(ctx context.Context, out io.Writer) error {
-	var old batchv1.JobList
-	if err := f.manager.List(ctx, &old, client.InNamespace(namespace), client.HasLabels{demoLabel}); err != nil {
-		return fmt.Errorf("list the jobs of earlier demos: %w", err)
-	}
-	for i := range old.Items {
-		err := f.manager.Delete(ctx, &old.Items[i], client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("remove job %s of an earlier demo: %w", old.Items[i].Name, err)
-		}
-	}
-	if len(old.Items) > 0 {
-		fmt.Fprintf(out, "%d jobs of an earlier demo removed\n", len(old.Items))
-	}
-	return nil
-}
-
-// submit creates the sample jobs and returns their names.
-func (f *fleet) submit(ctx context.Context) ([]string, error) {
-	var names []string
-	for _, s := range samples {
-		job := s.job()
-		if err := f.manager.Create(ctx, job); err != nil {
-			return nil, fmt.Errorf("submit job %s: %w", s.name, err)
-		}
-		names = append(names, job.Name)
-	}
-	return names, nil
-}
-
-func (f *fleet) lookAround() string {
+func (f *fleet) lookAround(t terms) string {
 	text := "\nThe clusters stay up. To look around:\n\n"
 	text += fmt.Sprintf("  export KUBECONFIG=%s\n", f.cluster(managerName).Kubeconfig)
-	text += fmt.Sprintf("  kubectl get jobs,workloads -n %s\n\n", namespace)
+	text += fmt.Sprintf("  kubectl get %s -n %s\n\n", t.resources, namespace)
+	text += t.note
 	text += "Jobs of your own: examples/README.md. A worker's kubeconfig, logs, faults: docs/playground.md.\n"
 	return text + "make down removes everything.\n"
 }

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -36,8 +37,18 @@ func (r Ride) Ferry() time.Duration { return r.Total - r.Kueue() }
 // logs are the requests of each cluster, in the order in which they were received.
 type logs map[string][]audit.Request
 
-// rides reads the audit logs for all jobs of the table.
-func (f *fleet) rides(rows []Row, since time.Time) (map[string]Ride, error) {
+// way is how one Workload goes: what is made for it on a worker.
+type way struct {
+	workload string
+	objects  []made
+}
+
+// made is an object by its resource and name.
+type made struct{ resource, name string }
+
+// rides reads the audit logs for all jobs of the table. A job with several ways counts with the slowest; for one that has
+// a way of which the logs do not tell, missing says why.
+func (f *fleet) rides(ways map[string][]way, since time.Time) (rides map[string]Ride, missing []error, err error) {
 	all := logs{}
 	for _, c := range f.status.Clusters {
 		err := audit.Each(c.AuditLog, since, func(r audit.Request) {
@@ -46,33 +57,36 @@ func (f *fleet) rides(rows []Row, since time.Time) (map[string]Ride, error) {
 			}
 		})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		// The log is in the order of the answers.
 		slices.SortStableFunc(all[c.Name], func(a, b audit.Request) int { return a.At.Compare(b.At) })
 	}
-	rides := map[string]Ride{}
-	for _, row := range rows {
-		ride, err := rideOf(all, row.Job, row.Workload)
-		if err != nil {
-			return nil, fmt.Errorf("find the dispatch of job %s in the audit logs: %w", row.Job, err)
+	rides = map[string]Ride{}
+	for _, job := range slices.Sorted(maps.Keys(ways)) {
+		for _, w := range ways[job] {
+			ride, err := rideOf(all, w)
+			if err != nil {
+				missing = append(missing, fmt.Errorf("the dispatch of %s is not in the audit logs: %w", job, err))
+			} else if ride.Total > rides[job].Total {
+				rides[job] = ride
+			}
 		}
-		rides[row.Job] = ride
 	}
-	return rides, nil
+	return rides, missing, nil
 }
 
 // rideOf walks back from the Job on the worker to the reservation. A write can be seen, and answered to by another
 // one, before its own answer is logged; so a step ends with its answer or when the next begins, whichever is first.
-func rideOf(all logs, job, workload string) (Ride, error) {
-	worker, placed, found := placing(all, job)
+func rideOf(all logs, w way) (Ride, error) {
+	worker, placed, found := placing(all, w.objects)
 	if !found {
-		return Ride{}, fmt.Errorf("no worker was given Job %s", job)
+		return Ride{}, fmt.Errorf("no worker was given what Workload %s is for", w.workload)
 	}
 	here, there := all[managerName], all[worker]
 	applied := func(user, verb, manager string) func(audit.Request) bool {
 		return func(r audit.Request) bool {
-			return r.User == user && r.Verb == verb && r.FieldManager == manager && r.Resource == "workloads" && r.Name == workload &&
+			return r.User == user && r.Verb == verb && r.FieldManager == manager && r.Resource == "workloads" && r.Name == w.workload &&
 				(verb == "create" || r.Subresource == "status")
 		}
 	}
@@ -82,7 +96,7 @@ func rideOf(all logs, job, workload string) (Ride, error) {
 	nominated, hasNomination := lastBefore(here, offered.At, applied(playground.UserFerry, "patch", kueueAdmission))
 	reserved, hasReservation := lastBefore(here, nominated.At, applied(playground.UserKueue, "patch", kueueAdmission))
 	if slices.Contains([]bool{hasOffer, hasClaim, hasAdmission, hasNomination, hasReservation}, false) {
-		return Ride{}, fmt.Errorf("a step before Job %s on worker %s is missing", job, worker)
+		return Ride{}, fmt.Errorf("a step before %s %s on worker %s is missing", placed.Resource, placed.Name, worker)
 	}
 	start := earlier(reserved.Done, nominated.At)
 	checked, _ := lastBefore(here, nominated.At, applied(playground.UserKueue, "update", ""))
@@ -93,11 +107,11 @@ func rideOf(all logs, job, workload string) (Ride, error) {
 	}, nil
 }
 
-// placing is Ferry's last creation of the job on any worker.
-func placing(all logs, job string) (worker string, placed audit.Request, found bool) {
+// placing is Ferry's last creation of any of the objects on any worker.
+func placing(all logs, objects []made) (worker string, placed audit.Request, found bool) {
 	for name, requests := range all {
 		for _, r := range requests {
-			if r.User == playground.UserFerry && r.Verb == "create" && r.Resource == "jobs" && r.Name == job && r.At.After(placed.At) {
+			if r.User == playground.UserFerry && r.Verb == "create" && r.At.After(placed.At) && slices.Contains(objects, made{r.Resource, r.Name}) {
 				worker, placed, found = name, r, true
 			}
 		}

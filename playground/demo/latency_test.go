@@ -37,6 +37,9 @@ func podsReady(at, done int) audit.Request {
 	return r
 }
 
+// job is a Job and its Workload.
+var job = way{workload: "wl", objects: []made{{"jobs", "job"}}}
+
 const ferry, kueueUser = playground.UserFerry, playground.UserKueue
 
 // plain is a dispatch on a quiet system: reserved at 20, offered at 40, admitted at 60, claimed, placed at 90.
@@ -102,7 +105,7 @@ func TestRideOf(t *testing.T) {
 			g := NewWithT(t)
 			l := plain()
 			c.change(l)
-			ride, err := rideOf(l, "job", "wl")
+			ride, err := rideOf(l, job)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(ride).To(Equal(c.want))
 			g.Expect(ride.Ferry()).To(Equal(c.want.Total - c.want.Checked - c.want.Waited))
@@ -112,12 +115,12 @@ func TestRideOf(t *testing.T) {
 
 func TestRideWithoutAStep(t *testing.T) {
 	g := NewWithT(t)
-	_, err := rideOf(plain(), "other", "wl")
-	g.Expect(err).To(MatchError(ContainSubstring("no worker was given Job other")))
+	_, err := rideOf(plain(), way{workload: "wl", objects: []made{{"jobs", "other"}}})
+	g.Expect(err).To(MatchError(ContainSubstring("no worker was given what Workload wl is for")))
 	for _, cluster := range []string{"manager", "w2"} {
 		l := plain()
 		l[cluster] = slices.DeleteFunc(l[cluster], func(r audit.Request) bool { return r.User == kueueUser })
-		_, err := rideOf(l, "job", "wl")
-		g.Expect(err).To(MatchError(ContainSubstring("a step before Job job on worker w2 is missing")), cluster)
+		_, err := rideOf(l, job)
+		g.Expect(err).To(MatchError(ContainSubstring("a step before jobs job on worker w2 is missing")), cluster)
 	}
 }

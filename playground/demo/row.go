@@ -21,6 +21,7 @@ const (
 	Offered   State = "Offered"   // has quota on the manager, and waits for a worker's
 	Placing   State = "Placing"   // a worker has it; it has not started there yet
 	Running   State = "Running"
+	Ready     State = "Ready" // serves, and goes on until it is deleted
 	Succeeded State = "Succeeded"
 	Failed    State = "Failed"
 )
@@ -30,21 +31,23 @@ type Row struct {
 	Job, Workload string
 	State         State
 	Worker        string // "" while no worker has it
-	Completions   string
+	Progress      string // pods that succeeded of those wanted, or what a kind counts
 	Why           string // why it does not run yet, or why it failed
 }
 
-// Over tells whether the job is finished.
-func (r Row) Over() bool { return r.State == Succeeded || r.State == Failed }
+func (s State) over() bool { return s == Succeeded || s == Failed || s == Ready }
+
+// Over tells whether the job has come to where the demo waits for it: it is finished, or serves.
+func (r Row) Over() bool { return r.State.over() }
 
 // rowOf reads the manager's Job and its Workload, which may be nil.
 func rowOf(job *batchv1.Job, wl *kueue.Workload) Row {
-	r := Row{Job: job.Name, State: Submitted, Completions: completions(job)}
+	r := Row{Job: job.Name, State: Submitted, Progress: completions(job)}
 	if wl != nil {
 		r.Workload = wl.Name
-		r.State, r.Why = waiting(wl)
+		r.State, r.Why = dispatched(wl)
 		if wl.Status.ClusterName != nil {
-			r.State, r.Worker = Placing, *wl.Status.ClusterName
+			r.Worker = *wl.Status.ClusterName
 		}
 	}
 	// No pod may be active for a moment, between two rounds or retries; the start time stays until the job is suspended.
@@ -61,6 +64,15 @@ func rowOf(job *batchv1.Job, wl *kueue.Workload) Row {
 		}
 	}
 	return r
+}
+
+// dispatched says how far a Workload is on its way to a worker.
+func dispatched(wl *kueue.Workload) (State, string) {
+	state, why := waiting(wl)
+	if wl.Status.ClusterName != nil {
+		state = Placing
+	}
+	return state, why
 }
 
 // waiting says who the Workload waits for, in the words of the manager's own objects.

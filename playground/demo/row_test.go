@@ -40,33 +40,33 @@ func TestRowOf(t *testing.T) {
 		wl     *kueue.Workload
 		want   Row
 	}{
-		"new": {want: Row{State: Submitted, Completions: "0/3"}},
+		"new": {want: Row{State: Submitted, Progress: "0/3"}},
 		"no quota": {
 			wl:   workload(reserved(metav1.ConditionFalse, "couldn't assign flavors to pod set main: 1 more needed"), nil, "no"),
-			want: Row{State: Queued, Completions: "0/3", Why: "1 more needed"},
+			want: Row{State: Queued, Progress: "0/3", Why: "1 more needed"},
 		},
 		"no room": {
 			wl:   workload(yes, nil, "Offered to w1"),
-			want: Row{State: Offered, Completions: "0/3", Why: "Offered to w1"},
+			want: Row{State: Offered, Progress: "0/3", Why: "Offered to w1"},
 		},
 		"claimed": {
 			wl:   workload(yes, ptr.To("w2"), `Placing the job on "w2"`),
-			want: Row{State: Placing, Worker: "w2", Completions: "0/3", Why: `Placing the job on "w2"`},
+			want: Row{State: Placing, Worker: "w2", Progress: "0/3", Why: `Placing the job on "w2"`},
 		},
 		"between two rounds": {
 			status: batchv1.JobStatus{StartTime: started, Succeeded: 1},
 			wl:     workload(yes, ptr.To("w2"), "admitted"),
-			want:   Row{State: Running, Worker: "w2", Completions: "1/3"},
+			want:   Row{State: Running, Worker: "w2", Progress: "1/3"},
 		},
 		"failed": {
 			status: ended(batchv1.JobFailed),
 			wl:     workload(yes, ptr.To("w1"), "admitted"),
-			want:   Row{State: Failed, Worker: "w1", Completions: "0/3 (2 failed)", Why: "limit"},
+			want:   Row{State: Failed, Worker: "w1", Progress: "0/3 (2 failed)", Why: "limit"},
 		},
 		"complete": {
 			status: ended(batchv1.JobComplete),
 			wl:     workload(yes, ptr.To("w1"), "admitted"),
-			want:   Row{State: Succeeded, Worker: "w1", Completions: "0/3 (2 failed)"},
+			want:   Row{State: Succeeded, Worker: "w1", Progress: "0/3 (2 failed)"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -14,9 +15,13 @@ func summary(rows []Row, rides map[string]Ride) string {
 	lines := [][]string{{"JOB", "RESULT", "WORKER", "DISPATCH", "KUEUE", "FERRY"}}
 	var totals, ferrys []time.Duration
 	for _, row := range rows {
-		ride := rides[row.Job]
+		ride, known := rides[row.Job]
+		if !known {
+			lines = append(lines, []string{row.Job, string(row.State), row.Worker, "-", "-", "-"})
+			continue
+		}
 		lines = append(lines, []string{
-			row.Job, string(row.State), ride.Worker, millis(ride.Total), millis(ride.Kueue()), millis(ride.Ferry()),
+			row.Job, string(row.State), cmp.Or(row.Worker, ride.Worker), millis(ride.Total), millis(ride.Kueue()), millis(ride.Ferry()),
 		})
 		ferrys = append(ferrys, ride.Ferry())
 		if ride.Waited < atOnce {
@@ -28,7 +33,9 @@ func summary(rows []Row, rides map[string]Ride) string {
 	b.WriteString("DISPATCH: from the quota reservation on the manager to the Job on the worker, by\n" +
 		"the audit logs. KUEUE: the part in which Ferry waited for Kueue, above all for\n" +
 		"room on a worker. FERRY: the rest, with the API servers' work on its requests.\n\n")
-	fmt.Fprintf(&b, "Median of FERRY: %s\n", millis(median(ferrys)))
+	if len(ferrys) > 0 {
+		fmt.Fprintf(&b, "Median of FERRY: %s\n", millis(median(ferrys)))
+	}
 	if len(totals) > 0 {
 		fmt.Fprintf(&b, "Median of DISPATCH: %s (%d jobs that found room at once)\n", millis(median(totals)), len(totals))
 	}

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-var columns = []string{"JOB", "STATE", "WORKER", "COMPLETIONS", "WHY"}
+// columns are the heads of the table; what counts as progress differs.
+func columns(progress string) []string { return []string{"JOB", "STATE", "WORKER", progress, "WHY"} }
 
 // cells are a row's fields in the order of columns.
 func (r Row) cells() []string {
@@ -14,7 +15,7 @@ func (r Row) cells() []string {
 	if worker == "" {
 		worker = "-"
 	}
-	return []string{r.Job, string(r.State), worker, r.Completions, r.Why}
+	return []string{r.Job, string(r.State), worker, r.Progress, r.Why}
 }
 
 // layout pads cells to columns. The last one keeps its length.
@@ -40,8 +41,8 @@ func layout(lines [][]string) []string {
 }
 
 // table is the whole live table, with a line below that counts.
-func table(rows []Row, seconds float64) []string {
-	lines := [][]string{columns}
+func table(progress string, rows []Row, seconds float64) []string {
+	lines := [][]string{columns(progress)}
 	counts := map[State]int{}
 	for _, r := range rows {
 		lines = append(lines, r.cells())
@@ -49,15 +50,22 @@ func table(rows []Row, seconds float64) []string {
 	}
 	waiting := counts[Submitted] + counts[Queued] + counts[Offered]
 	over := counts[Succeeded] + counts[Failed]
-	foot := fmt.Sprintf("%5.1fs  %d waiting, %d running, %d finished", seconds, waiting, len(rows)-waiting-over, over)
+	running := len(rows) - waiting - over - counts[Ready]
+	foot := fmt.Sprintf("%5.1fs  %d waiting, %d running, %d finished", seconds, waiting, running, over)
+	if counts[Ready] > 0 {
+		foot += fmt.Sprintf(", %d ready", counts[Ready])
+	}
 	return append(layout(lines), "", foot)
 }
 
 // changes are lines for those rows that are not as they were before.
 func changes(before, now []Row, seconds float64) []string {
-	was := map[string]Row{}
+	was, width := map[string]Row{}, 15
 	for _, r := range before {
 		was[r.Job] = r
+	}
+	for _, r := range now {
+		width = max(width, utf8.RuneCountInString(r.Job))
 	}
 	var lines []string
 	for _, r := range now {
@@ -68,7 +76,7 @@ func changes(before, now []Row, seconds float64) []string {
 		if r.Worker != "" {
 			worker = " on " + r.Worker
 		}
-		line := fmt.Sprintf("%5.1fs  %-15s  %-16s  %-5s  %s", seconds, r.Job, string(r.State)+worker, r.Completions, r.Why)
+		line := fmt.Sprintf("%5.1fs  %-*s  %-16s  %-5s  %s", seconds, width, r.Job, string(r.State)+worker, r.Progress, r.Why)
 		lines = append(lines, strings.TrimRight(line, " "))
 	}
 	return lines

@@ -9,14 +9,14 @@ import (
 )
 
 var shown = []Row{
-	{Job: "train-1", State: Running, Worker: "w1", Completions: "2/10 (1 failed)"},
-	{Job: "é", State: Offered, Completions: "0/1", Why: "Offered to w1; w2 (waits for quota)"},
-	{Job: "b", State: Failed, Worker: "w2", Completions: "0/1", Why: "limit"},
+	{Job: "train-1", State: Running, Worker: "w1", Progress: "2/10 (1 failed)"},
+	{Job: "é", State: Offered, Progress: "0/1", Why: "Offered to w1; w2 (waits for quota)"},
+	{Job: "b", State: Failed, Worker: "w2", Progress: "0/1", Why: "limit"},
 }
 
 func TestTable(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect("\n" + strings.Join(table(shown, 7.25), "\n")).To(Equal(`
+	g.Expect("\n" + strings.Join(table("COMPLETIONS", shown, 7.25), "\n")).To(Equal(`
 JOB      STATE    WORKER  COMPLETIONS      WHY
 train-1  Running  w1      2/10 (1 failed)
 é        Offered  -       0/1              Offered to w1; w2 (waits for quota)

@@ -147,7 +147,11 @@ clientConnection:
 		Webhooks:   "config/webhook/manifests.yaml",
 		Namespace:  "appwrapper-system",
 		ConfigMap:  "appwrapper-operator-config",
-		Config: `controllerManager:
+		// Ferry makes the copies on workers. Whether it may create what they wrap is not what shall be looked at: the user
+		// who wrote the AppWrapper was let on the manager.
+		Config: `appwrapper:
+  userRBACAdmissionCheck: false
+controllerManager:
   health:
     bindAddress: 127.0.0.1:{{.HealthPort}}
   metrics:

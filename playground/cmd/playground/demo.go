@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -9,7 +10,7 @@ import (
 )
 
 func demoCommand(s *state) *cobra.Command {
-	var operators []string
+	var kinds, operators []string
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Start a manager, two workers and Ferry, run sample jobs, and show where they run and why they wait",
@@ -24,18 +25,22 @@ worker. Then it submits sample Jobs, which do not fit all at once, and shows the
   COMPLETIONS  pods that succeeded, of those wanted
   WHY          why it does not run yet, or why it failed: what the manager's objects say
 
+With --kinds it submits one sample of each kind that is named instead (see examples/kinds), with the operators and
+frameworks that these need, and a quota of 64 and 32 CPUs. Kinds that serve are Ready at the end, and go on.
+
 On a terminal the table is redrawn in place; elsewhere each change is a line. A summary ends it.
 
 The clusters stay up; "down" removes them. Ctrl-C during the start stops everything; later it stops the watching only.
 When something fails, a playground that was started here is taken down again.`,
-		Example: "  playground demo\n  playground demo --name second\n  playground demo | tee demo.log",
+		Example: "  playground demo\n  playground demo --kinds jobset,statefulset\n  playground demo --kinds all\n  playground demo --name second\n  playground demo | tee demo.log",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return demo.Run(cmd.Context(), demo.Options{
-				Name: s.name, Operators: operators, Out: cmd.OutOrStdout(), Screen: demo.NewScreen(os.Stdout),
+				Name: s.name, Kinds: kinds, Operators: operators, Out: cmd.OutOrStdout(), Screen: demo.NewScreen(os.Stdout),
 			})
 		},
 	}
+	c.Flags().StringSliceVar(&kinds, "kinds", nil, "submit one sample of each of these kinds instead: "+strings.Join(demo.Kinds(), ", ")+", all")
 	c.Flags().StringSliceVar(&operators, "operators", nil, operatorsUsage)
 	return c
 }
