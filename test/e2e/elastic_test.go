@@ -31,22 +31,22 @@ func TestElasticJob(t *testing.T) {
 	s := newSite(t, fixtures.WorkerCPU("2"))
 	s.submit("train", elastic(1), fixtures.RunsOn())
 	worker, uid := s.awaitRunning("train")
-	first := s.awaitPods(worker, 1)
+	first := s.awaitLivePods(worker, 1)
 
 	s.scaleJob("train", 3)
 	s.Eventually(func(g Gomega) {
 		g.Expect(s.present(g, "Job", "train").Status.AdmissionChecks).To(ContainElement(HaveField("Message", And(ContainSubstring("Growing"), ContainSubstring(worker), ContainSubstring("waits for quota")))))
 	}).Should(Succeed(), "the check should say why the Job does not grow")
 	s.Expect(s.job(s, worker, "train").Spec.Parallelism).To(HaveValue(BeEquivalentTo(1)), "no growth without quota")
-	s.Expect(s.awaitPods(worker, 1)).To(Equal(first))
+	s.Expect(s.awaitLivePods(worker, 1)).To(Equal(first))
 
 	s.setCPU(worker, "4")
-	grown := s.awaitPods(worker, 3)
+	grown := s.awaitLivePods(worker, 3)
 	s.expectKept(first, grown, 1)
 	s.awaitSize("train", worker, 3)
 
 	s.scaleJob("train", 2)
-	shrunk := s.awaitPods(worker, 2)
+	shrunk := s.awaitLivePods(worker, 2)
 	s.expectKept(shrunk, grown, 2)
 	s.awaitSize("train", worker, 2)
 
@@ -73,11 +73,11 @@ func TestElasticJobShrinksFirst(t *testing.T) {
 	s := newSite(t)
 	s.submit("train", elastic(3), fixtures.RunsOn())
 	worker, uid := s.awaitRunning("train")
-	all := s.awaitPods(worker, 3)
+	all := s.awaitLivePods(worker, 3)
 	for _, pods := range []int32{2, 1, 2} {
 		s.scaleJob("train", pods)
 		s.awaitSize("train", worker, int64(pods))
-		now := s.awaitPods(worker, int(pods))
+		now := s.awaitLivePods(worker, int(pods))
 		s.expectKept(all, now, min(len(all), len(now)))
 		all = now
 	}
@@ -98,14 +98,14 @@ func TestElasticRayCluster(t *testing.T) {
 	worker := s.awaitMirrored(cluster)
 	s.awaitServing(cluster, worker)
 	uid := s.read(s, worker, cluster).GetUID()
-	pods := s.awaitPods(worker, 2)
+	pods := s.awaitLivePods(worker, 2)
 	for _, replicas := range []int{3, 2} {
 		update(s, "manager", cluster, func(o *unstructured.Unstructured) {
 			groups, _, _ := unstructured.NestedSlice(o.Object, "spec", "workerGroupSpecs")
 			groups[0].(map[string]any)["replicas"] = int64(replicas)
 			s.Expect(unstructured.SetNestedSlice(o.Object, groups, "spec", "workerGroupSpecs")).To(Succeed())
 		})
-		now := s.awaitPods(worker, 1+replicas)
+		now := s.awaitLivePods(worker, 1+replicas)
 		s.expectKept(pods, now, min(len(pods), len(now)))
 		pods = now
 		s.Eventually(func(g Gomega) {
@@ -164,8 +164,8 @@ func (s *site) present(g Gomega, kind, name string) *kueue.Workload {
 	return found[0]
 }
 
-// awaitPods waits until that many pods run on a worker, and no others are there, and tells them by their UIDs.
-func (s *site) awaitPods(worker string, count int) map[types.UID]string {
+// awaitLivePods waits until that many pods run on a worker, and no others are there, and tells them by their UIDs.
+func (s *site) awaitLivePods(worker string, count int) map[types.UID]string {
 	s.t.Helper()
 	var pods map[types.UID]string
 	s.Eventually(func(g Gomega) {
