@@ -25,6 +25,21 @@ b        Failed   w2      0/1              limit
   7.2s  1 waiting, 1 running, 1 finished`))
 }
 
+func TestTableOfKinds(t *testing.T) {
+	g := NewWithT(t)
+	rows := append([]Row{{Job: "raycluster/r", State: Ready, Worker: "w1", Progress: "1/1 ready"}}, shown...)
+	lines := table("PROGRESS", rows, 1)
+	g.Expect(lines[0]).To(ContainSubstring("  PROGRESS  "))
+	g.Expect(lines[len(lines)-1]).To(Equal("  1.0s  1 waiting, 1 running, 1 finished, 1 ready"))
+}
+
+func TestSummaryOfWhatTheLogsDoNotTell(t *testing.T) {
+	g := NewWithT(t)
+	text := summary([]Row{{Job: "a", State: Ready, Worker: "w1,w2"}}, nil)
+	g.Expect(text).To(ContainSubstring("a    Ready   w1,w2   -         -      -\n"))
+	g.Expect(text).NotTo(ContainSubstring("Median"))
+}
+
 func TestChanges(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(changes(nil, shown, 0)).To(HaveLen(3), "all are new")
