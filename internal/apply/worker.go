@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/kinds"
@@ -50,6 +51,8 @@ func (a *Applier) OnWorker(ctx context.Context, worker string, to client.Client,
 		return a.ownWorkload(ctx, worker, to, ref, act)
 	case plan.SetPriority:
 		return a.setPriority(ctx, worker, to, ref, act)
+	case plan.LetGo:
+		return letGo(ctx, worker, to, act)
 	case plan.Delete:
 		return a.remove(ctx, worker, to, ref, act)
 	default:
@@ -149,6 +152,17 @@ func (a *Applier) ownWorkload(ctx context.Context, worker string, to client.Clie
 	}
 	wl.ManagedFields = nil
 	a.Memory.Wrote(worker, ref, wl, a.Clock.Now())
+	return nil
+}
+
+// letGo leaves the finalizers of others alone; if the object has changed since, that is decided on anew.
+func letGo(ctx context.Context, worker string, to client.Client, act plan.LetGo) error {
+	obj := act.Copy.DeepCopy()
+	controllerutil.RemoveFinalizer(obj, act.Finalizer)
+	err := to.Patch(ctx, obj, client.MergeFromWithOptions(act.Copy, client.MergeFromWithOptimisticLock{}))
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("%s on worker %s: %w", act, worker, err)
+	}
 	return nil
 }
 
