@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/kinds"
@@ -54,6 +55,8 @@ func (a *Applier) OnWorker(ctx context.Context, worker string, to client.Client,
 		return a.setPriority(ctx, worker, to, ref, act)
 	case plan.Resize:
 		return a.resize(ctx, worker, to, ref, act)
+	case plan.LetGo:
+		return letGo(ctx, worker, to, act)
 	case plan.Delete:
 		return a.remove(ctx, worker, to, ref, act)
 	default:
@@ -174,6 +177,17 @@ func (a *Applier) ownWorkload(ctx context.Context, worker string, to client.Clie
 	}
 	wl.ManagedFields = nil
 	a.Memory.Wrote(worker, ref, wl, a.Clock.Now())
+	return nil
+}
+
+// letGo leaves the finalizers of others alone; if the object has changed since, that is decided on anew.
+func letGo(ctx context.Context, worker string, to client.Client, act plan.LetGo) error {
+	obj := act.Copy.DeepCopy()
+	controllerutil.RemoveFinalizer(obj, act.Finalizer)
+	err := to.Patch(ctx, obj, client.MergeFromWithOptions(act.Copy, client.MergeFromWithOptimisticLock{}))
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("%s on worker %s: %w", act, worker, err)
+	}
 	return nil
 }
 

@@ -55,6 +55,9 @@ type Kind struct {
 	// lost gives the status of one that is gone from there; for kinds with Group.
 	started func(job *unstructured.Unstructured) bool
 	lost    func(job *unstructured.Unstructured, now time.Time) map[string]any
+	// Held is the finalizer by which Kueue holds copies that are being deleted, until
+	// it sees the end of their Workload, which has to be there for that. Empty for none.
+	Held string
 	// whole tells whether no more objects will come to a job with Group that has
 	// these, all ended; nil: none will.
 	whole func(jobs []*unstructured.Unstructured) bool

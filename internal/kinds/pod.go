@@ -65,6 +65,7 @@ var podGroup = Kind{
 	started:   podStarted,
 	lost:      lostPod,
 	whole:     groupWhole,
+	Held:      "kueue.x-k8s.io/managed",
 	Doc: Doc{
 		Drop: podDropWhy, Status: podStatus, Needs: "Nothing besides Kueue",
 		Flow: "Pods that join the group later, as replacements do, follow to its worker; deleted ones are deleted there",

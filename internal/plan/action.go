@@ -101,6 +101,12 @@ type Delete struct {
 	Version string
 }
 
+// LetGo takes a finalizer away that alone still holds an object of ours on a worker.
+type LetGo struct {
+	Copy      *unstructured.Unstructured
+	Finalizer string
+}
+
 func (Nominate) action()       {}
 func (Claim) action()          {}
 func (SetCheck) action()       {}
@@ -113,6 +119,7 @@ func (EditJob) action()        {}
 func (SetPriority) action()    {}
 func (Resize) action()         {}
 func (Delete) action()         {}
+func (LetGo) action()          {}
 
 func (a Nominate) String() string {
 	return fmt.Sprintf("nominate %v for %s", a.Workers, a.Workload.Name)
@@ -134,6 +141,9 @@ func (a OwnWorkload) String() string {
 }
 func (a EditJob) String() string {
 	return fmt.Sprintf("edit %s %s", a.Copy.GetKind(), a.Copy.GetName())
+}
+func (a LetGo) String() string {
+	return fmt.Sprintf("let %s %s go", a.Copy.GetKind(), a.Copy.GetName())
 }
 func (a SetPriority) String() string { return fmt.Sprintf("set priority of %s", a.Copy.Name) }
 func (a Resize) String() string      { return fmt.Sprintf("resize %s", a.Copy.Name) }

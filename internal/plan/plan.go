@@ -116,6 +116,7 @@ func Decide(s Snapshot) Plan {
 		if r.decide(v, &p) {
 			p.Rule = r.Name
 			v.removeStale(&p)
+			letGo(s, &p)
 			return p
 		}
 	}

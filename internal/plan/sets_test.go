@@ -94,6 +94,14 @@ var (
 	succeeded = map[string]any{"phase": "Succeeded"}
 )
 
+// goingHeld: the pods on the worker are being deleted, and Kueue there holds them.
+func goingHeld(_ *plan.Snapshot, w *plan.Worker) {
+	for _, pod := range w.Jobs {
+		deleted(pod)
+		pod.SetFinalizers([]string{"kueue.x-k8s.io/managed"})
+	}
+}
+
 // ofCount says how many pods the group has.
 func ofCount(n string) with {
 	return func(s *plan.Snapshot) {
@@ -202,5 +210,7 @@ var sets = []ruleCase{
 	{rule: "Claimed", name: "a group keeps its worker while one that failed may be replaced", when: snap(pods(succeeded, failedP), ofCount("2"), running("w1"), podsThere("w1", succeeded)),
 		unless: snap(pods(succeeded, succeeded), ofCount("2"), running("w1")), then: "Over"},
 	{rule: "Claimed", name: "one that ended does not run again elsewhere", when: snap(pods(pending, succeeded), ofCount("2"), claim("w1"), offered("w1"), admitted("w1", time.Minute)), does: "w1: create Pod a"},
+	{rule: "Gone", name: "pods that Kueue holds for a Workload that is gone", when: snap(pods(runningP, runningP), running("w1"), noJob, on("w1", goingHeld), on("w1", noCopies)), does: "w1: let Pod a go, let Pod b go"},
+	{rule: "Gone", name: "as long as it is there Kueue sees to them", when: snap(pods(runningP, runningP), running("w1"), noJob, on("w1", goingHeld)), does: "w1: delete Workload wl"},
 	{rule: "Over", name: "a group whose pods all ended", when: snap(pods(succeeded, succeeded), running("w1")), does: "w1: delete Pod a, delete Pod b, delete Workload wl"},
 }

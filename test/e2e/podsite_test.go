@@ -24,7 +24,6 @@ var (
 	podGVK         = corev1.SchemeGroupVersion.WithKind("Pod")
 	statefulSetGVK = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 	deploymentGVK  = appsv1.SchemeGroupVersion.WithKind("Deployment")
-	lwsGVK         = schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"}
 )
 
 type podOption func(*corev1.Pod)
