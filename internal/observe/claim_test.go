@@ -24,12 +24,11 @@ func TestClaimOf(t *testing.T) {
 		wls  []*kueue.Workload
 		want string
 	}{
-		"none":                   {nil, ""},
-		"not claimed":            {[]*kueue.Workload{on("", false)}, ""},
-		"claimed":                {[]*kueue.Workload{on("", false), on("w1", false)}, "w1"},
-		"finished":               {[]*kueue.Workload{on("w1", true)}, "w1"},
-		"moved since":            {[]*kueue.Workload{on("w1", true), on("w2", false)}, "w2"},
-		"moved since, and ended": {[]*kueue.Workload{on("w1", true), on("w2", true)}, "w1"},
+		"none":        {nil, ""},
+		"not claimed": {[]*kueue.Workload{on("", false)}, ""},
+		"claimed":     {[]*kueue.Workload{on("", false), on("w1", false)}, "w1"},
+		"finished":    {[]*kueue.Workload{on("w1", true)}, "w1"},
+		"moved since": {[]*kueue.Workload{on("w1", true), on("w2", false)}, "w2"},
 	} {
 		if got := claimOf(c.wls); got != c.want {
 			t.Errorf("%s: claim is %q, want %q", name, got, c.want)
