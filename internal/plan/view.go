@@ -161,8 +161,9 @@ func (v *view) jobIsCurrent(w *Worker, job *unstructured.Unstructured) bool {
 	if on == nil || len(v.Workloads) == 0 {
 		return false
 	}
-	if v.runsBySlice(w, job) {
-		return originUID(job) == string(on.GetUID())
+	if v.elastic() && !v.hasSlice(job) {
+		// Two slices may get their quota within one second, so the mark alone would not tell.
+		return originUID(job) == string(on.GetUID()) && v.runsBySlice(w, job)
 	}
 	if v.many() {
 		return originUID(job) == string(on.GetUID()) && v.sharesReservation(job)

@@ -87,6 +87,51 @@ func TestElasticJobShrinksFirst(t *testing.T) {
 	s.expectCreatedOnce("train")
 }
 
+// TestElasticJobScaledWithoutFerry: it grows and shrinks while Ferry is away, which then brings the copy to the last size at once.
+func TestElasticJobScaledWithoutFerry(t *testing.T) {
+	s := alone(t)
+	s.submit("train", elastic(1), fixtures.RunsOn())
+	worker, uid := s.awaitRunning("train")
+	first := s.awaitLivePods(worker, 1)
+	s.stopFerry()
+	s.scaleJob("train", 4)
+	s.Eventually(func(g Gomega) {
+		g.Expect(s.present(g, "Job", "train").Status.ClusterName).To(HaveValue(Equal(worker)), "Kueue assigns the next slice")
+	}).Should(Succeed())
+	s.scaleJob("train", 2)
+	s.Eventually(func(g Gomega) {
+		g.Expect(s.present(g, "Job", "train").Spec.PodSets[0].Count).To(BeEquivalentTo(2))
+	}).Should(Succeed())
+	s.Expect(s.job(s, worker, "train").Spec.Parallelism).To(HaveValue(BeEquivalentTo(1)))
+	s.startFerry()
+	s.awaitSize("train", worker, 2)
+	s.expectKept(first, s.awaitLivePods(worker, 2), 1)
+	s.Expect(s.job(s, worker, "train").UID).To(Equal(uid))
+	s.expectCreatedOnce("train")
+}
+
+// TestElasticJobIsEvicted: a grown Job that the manager takes its quota from stops, and comes back in its last size.
+func TestElasticJobIsEvicted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.submit("train", elastic(1), fixtures.RunsOn())
+	worker, uid := s.awaitRunning("train")
+	s.scaleJob("train", 2)
+	s.awaitSize("train", worker, 2)
+	s.setStopPolicy("manager", kueue.HoldAndDrain)
+	s.awaitNothingOn(s.workers...)
+	s.setStopPolicy("manager", kueue.None)
+	s.Eventually(func(g Gomega) {
+		assigned := s.present(g, "Job", "train").Status.ClusterName
+		g.Expect(assigned).NotTo(BeNil(), "clusterName")
+		worker = *assigned
+		g.Expect(s.job(g, worker, "train")).To(HaveValue(HaveField("UID", Not(Equal(uid)))), "the copy on %s", worker)
+	}).Should(Succeed())
+	s.awaitSize("train", worker, 2)
+	s.awaitLivePods(worker, 2)
+	s.Expect(s.copies(s, other(worker))).To(BeEmpty(), "copies on the other worker")
+}
+
 // TestElasticRayCluster: the workers of a RayCluster come and go; the head and those that stay are not touched.
 func TestElasticRayCluster(t *testing.T) {
 	startOperator(t, "kuberay")
