@@ -36,12 +36,7 @@ func (k *Kind) Project(job *unstructured.Unstructured, wl *kueue.Workload, m Mar
 	out.SetNamespace(job.GetNamespace())
 	out.SetName(job.GetName())
 	k.putMarks(out, job, m)
-	switch {
-	case k.Unlinked:
-		unstructured.RemoveNestedField(out.Object, "metadata", "labels", queueLabel)
-	case k.workloads == nil:
-		linkPrebuilt(out, wl.Name)
-	}
+	k.linkTo(out, wl)
 	for _, path := range k.Drop {
 		unstructured.RemoveNestedField(out.Object, path...)
 	}
@@ -136,6 +131,16 @@ func withoutOurs(from map[string]string) map[string]string {
 		}
 	}
 	return to
+}
+
+// linkTo ties a copy to the copy of its Workload, where Kueue does so by a link.
+func (k *Kind) linkTo(out *unstructured.Unstructured, wl *kueue.Workload) {
+	switch {
+	case k.Unlinked:
+		unstructured.RemoveNestedField(out.Object, "metadata", "labels", queueLabel)
+	case k.workloads == nil:
+		linkPrebuilt(out, wl.Name)
+	}
 }
 
 // linkPrebuilt ties a job to an existing Workload on its cluster. A label value

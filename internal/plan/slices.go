@@ -128,12 +128,11 @@ func (v *view) grow(p *Plan, w *Worker) bool {
 		return false
 	}
 	wl := v.Workloads[0]
-	c, hasJob := byName(w.Workloads, wl.Name), len(w.Jobs) > 0
+	c := byName(w.Workloads, wl.Name)
+	if !v.growsOn(w, c) {
+		return false
+	}
 	switch {
-	case c == nil && (v.checkIs(wl, kueue.CheckStateReady) || len(v.replaced[w.Name]) == 0 && !hasJob):
-		return false
-	case c != nil && (!hasJob || v.hasSlice(w.Jobs[0])):
-		return false
 	case len(v.waitsFor(wl)) > 0:
 		v.say(p, reason.WaitsForChecks(v.waitsFor(wl)))
 	case c == nil:
@@ -147,6 +146,16 @@ func (v *view) grow(p *Plan, w *Worker) bool {
 	}
 	v.mirrorAll(p, w)
 	return true
+}
+
+// growsOn: c, the copy of the next slice on the worker, is yet to be made there,
+// or the job there still runs by an earlier one.
+func (v *view) growsOn(w *Worker, c *kueue.Workload) bool {
+	hasJob := len(w.Jobs) > 0
+	if c != nil {
+		return hasJob && !v.hasSlice(w.Jobs[0])
+	}
+	return !v.checkIs(v.Workloads[0], kueue.CheckStateReady) && (hasJob || len(v.replaced[w.Name]) > 0)
 }
 
 // followSize gives the job on a worker the present slice and its size.
