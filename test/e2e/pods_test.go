@@ -225,12 +225,14 @@ func TestPodGroups(t *testing.T) {
 	fast.in = append(fast.in, podAnnotation(fastAdmission, "true"))
 
 	for _, g := range []group{plain, long} {
-		s.submitMember(g, "driver", podRuns(5*time.Second))
-		s.submitMember(g, "executor", podRuns(5*time.Second))
+		s.submitMember(g, "driver", podRuns(12*time.Second))
+		s.submitMember(g, "executor", podRuns(12*time.Second))
 	}
 	s.submitMember(fast, "driver")
 	for _, g := range []group{plain, long} {
 		s.awaitGroup(g, 2)
+	}
+	for _, g := range []group{plain, long} {
 		s.awaitGroupOver(g, kueue.WorkloadFinishedReasonSucceeded, corev1.PodSucceeded, corev1.PodSucceeded)
 	}
 
