@@ -42,13 +42,7 @@ func (a *Applier) OnWorker(ctx context.Context, worker string, to client.Client,
 		a.Memory.Wrote(worker, ref, made, a.Clock.Now())
 		return nil
 	case plan.EditJob:
-		job := act.Want.DeepCopy()
-		if err := to.Patch(ctx, job, client.MergeFrom(act.Copy)); err != nil {
-			return client.IgnoreNotFound(fmt.Errorf("%s on worker %s: %w", act, worker, err))
-		}
-		job.SetManagedFields(nil)
-		a.Memory.Wrote(worker, ref, job, a.Clock.Now())
-		return nil
+		return a.edit(ctx, worker, to, ref, act)
 	case plan.OwnWorkload:
 		return a.ownWorkload(ctx, worker, to, ref, act)
 	case plan.SetPriority:
@@ -62,6 +56,16 @@ func (a *Applier) OnWorker(ctx context.Context, worker string, to client.Client,
 	default:
 		return fmt.Errorf("%s is not an action for a worker", action)
 	}
+}
+
+func (a *Applier) edit(ctx context.Context, worker string, to client.Client, ref kinds.Ref, act plan.EditJob) error {
+	job := act.Want.DeepCopy()
+	if err := to.Patch(ctx, job, client.MergeFrom(act.Copy)); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("%s on worker %s: %w", act, worker, err))
+	}
+	job.SetManagedFields(nil)
+	a.Memory.Wrote(worker, ref, job, a.Clock.Now())
+	return nil
 }
 
 // create makes obj, or finds that exactly this copy is there already.
