@@ -225,12 +225,14 @@ func TestPodGroups(t *testing.T) {
 	fast.in = append(fast.in, podAnnotation(fastAdmission, "true"))
 
 	for _, g := range []group{plain, long} {
-		s.submitMember(g, "driver", podRuns(5*time.Second))
-		s.submitMember(g, "executor", podRuns(5*time.Second))
+		s.submitMember(g, "driver", podRuns(12*time.Second))
+		s.submitMember(g, "executor", podRuns(12*time.Second))
 	}
 	s.submitMember(fast, "driver")
 	for _, g := range []group{plain, long} {
 		s.awaitGroup(g, 2)
+	}
+	for _, g := range []group{plain, long} {
 		s.awaitGroupOver(g, kueue.WorkloadFinishedReasonSucceeded, corev1.PodSucceeded, corev1.PodSucceeded)
 	}
 
@@ -271,4 +273,30 @@ func TestReplacedPodJoinsItsGroup(t *testing.T) {
 	}).WithPolling(20*time.Millisecond).Should(Succeed(), "the replacement should run on %s", worker)
 	s.Expect(s.uids(s, worker, "pair-driver")).To(Equal(before), "the other one runs on")
 	s.awaitGroupOver(pair, kueue.WorkloadFinishedReasonSucceeded, corev1.PodSucceeded, corev1.PodSucceeded, corev1.PodFailed)
+}
+
+// Kueue deletes the pods of a group that it evicts. Those that come in their place run on another worker, and nothing
+// of the first ones stays on theirs.
+func TestEvictedGroupRunsElsewhere(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.leavePods()
+	first := labelled("pair", "2")
+	s.submitMember(first, "driver")
+	s.submitMember(first, "executor")
+	worker := s.awaitGroup(first, 2)
+
+	s.setStopPolicy(worker, kueue.HoldAndDrain)
+	s.Eventually(func(g Gomega) {
+		g.Expect(s.podList(g, worker)).To(BeEmpty())
+		g.Expect(s.workloads(g, worker)).To(BeEmpty())
+		for _, p := range s.podList(g, "manager") {
+			g.Expect(p.DeletionTimestamp).NotTo(BeNil(), "%s, as Kueue stopped it", p.Name)
+		}
+	}).Should(Succeed(), "nothing should stay on %s", worker)
+	next := first
+	next.prefix = "next"
+	s.submitMember(next, "driver")
+	s.submitMember(next, "executor")
+	s.Expect(s.awaitGroup(next, 2)).To(Equal(other(worker)))
 }

@@ -95,8 +95,11 @@ func TestStatefulSet(t *testing.T) {
 	s.awaitReady(set, worker, 3, setIsReady)
 
 	s.setImage(set, "nginx:1.30", "spec", "template")
+	s.awaitCounts(set, 3, setIsReady, "updatedReplicas", "currentReplicas")
+	for _, p := range s.podsNamed(s, worker, set.GetName()) {
+		s.Expect(p.Spec.Containers[0].Image).To(Equal("nginx:1.30"), "%s on %s, now that the manager says that it is done", p.Name, worker)
+	}
 	s.awaitImage(set, worker, "nginx:1.30")
-	s.awaitReady(set, worker, 3, setIsReady, "updatedReplicas", "currentReplicas")
 
 	s.setReplicas(set, 0)
 	s.awaitCounts(set, 0, "replicas", setIsReady)
@@ -192,6 +195,12 @@ func TestLeaderWorkerSet(t *testing.T) {
 	for name, uid := range after {
 		s.Expect(before).To(HaveKeyWithValue(name, uid), "not restarted")
 	}
+
+	s.setImage(set, "nginx:1.30", "spec", "leaderWorkerTemplate", "leaderTemplate")
+	s.setImage(set, "nginx:1.30", "spec", "leaderWorkerTemplate", "workerTemplate")
+	s.awaitImage(set, worker, "nginx:1.30")
+	s.awaitReady(set, worker, 2)
+	s.awaitCounts(set, 1, setIsReady, "updatedReplicas")
 	s.awaitGone(set)
 }
 
