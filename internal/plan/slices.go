@@ -124,16 +124,12 @@ func (v *view) quotaOf(w *Worker) []*kueue.Workload {
 // grow brings the next slice of a running job to its worker, and tells whether
 // there is one on its way: copied, admitted there, and only then the job gets its size.
 func (v *view) grow(p *Plan, w *Worker) bool {
-	if len(v.slices) == 0 || w.Blind {
+	if !v.isGrowing(w) {
 		return false
 	}
 	wl := v.Workloads[0]
-	c, hasJob := byName(w.Workloads, wl.Name), len(w.Jobs) > 0
+	c := byName(w.Workloads, wl.Name)
 	switch {
-	case c == nil && (v.checkIs(wl, kueue.CheckStateReady) || len(v.replaced[w.Name]) == 0 && !hasJob):
-		return false
-	case c != nil && (!hasJob || v.hasSlice(w.Jobs[0])):
-		return false
 	case len(v.waitsFor(wl)) > 0:
 		v.say(p, reason.WaitsForChecks(v.waitsFor(wl)))
 	case c == nil:
@@ -147,6 +143,19 @@ func (v *view) grow(p *Plan, w *Worker) bool {
 	}
 	v.mirrorAll(p, w)
 	return true
+}
+
+// isGrowing: the present slice has another before it, and is not on the worker yet, or not known to the job there.
+func (v *view) isGrowing(w *Worker) bool {
+	if len(v.slices) == 0 || w.Blind {
+		return false
+	}
+	wl := v.Workloads[0]
+	if byName(w.Workloads, wl.Name) == nil {
+		// Once Ready it was there: then it vanished, and so it did when nothing is left of the slice before either.
+		return !v.checkIs(wl, kueue.CheckStateReady) && len(v.replaced[w.Name])+len(w.Jobs) > 0
+	}
+	return len(w.Jobs) > 0 && !v.hasSlice(w.Jobs[0])
 }
 
 // followSize gives the job on a worker the present slice and its size.
