@@ -28,19 +28,13 @@ func (a *Applier) OnWorker(ctx context.Context, worker string, to client.Client,
 	switch act := action.(type) {
 	case plan.CreateWorkload:
 		made, err := create(ctx, to, act.Copy.DeepCopy())
-		if err != nil {
-			return a.refused(worker, ref, action, err)
+		if err == nil {
+			a.Metrics.dispatched(act.ClusterQueue, worker)
 		}
-		a.Memory.Wrote(worker, ref, made, a.Clock.Now())
-		a.Metrics.dispatched(act.ClusterQueue, worker)
-		return nil
+		return a.created(worker, ref, action, made, err)
 	case plan.CreateJob:
 		made, err := create(ctx, to, act.Copy.DeepCopy())
-		if err != nil {
-			return a.refused(worker, ref, action, err)
-		}
-		a.Memory.Wrote(worker, ref, made, a.Clock.Now())
-		return nil
+		return a.created(worker, ref, action, made, err)
 	case plan.EditJob:
 		return a.edit(ctx, worker, to, ref, act)
 	case plan.OwnWorkload:
@@ -65,6 +59,15 @@ func (a *Applier) edit(ctx context.Context, worker string, to client.Client, ref
 	}
 	job.SetManagedFields(nil)
 	a.Memory.Wrote(worker, ref, job, a.Clock.Now())
+	return nil
+}
+
+// created remembers what was made, or why it was not.
+func (a *Applier) created(worker string, ref kinds.Ref, action plan.Action, made client.Object, err error) error {
+	if err != nil {
+		return a.refused(worker, ref, action, err)
+	}
+	a.Memory.Wrote(worker, ref, made, a.Clock.Now())
 	return nil
 }
 

@@ -31,6 +31,13 @@ func (k *Kind) Elastic(job *unstructured.Unstructured) bool {
 
 func isElastic(obj metav1.Object) bool { return obj.GetAnnotations()[elasticAnnotation] == "true" }
 
+// fit brings the copy of an elastic job to the size of its Workload.
+func (k *Kind) fit(out, job *unstructured.Unstructured, wl *kueue.Workload) {
+	if k.Elastic(job) && isElastic(wl) {
+		k.resize(out, job, podsOf(wl))
+	}
+}
+
 // Replaces is the name of the Workload in whose place a slice comes; empty for a first one.
 func Replaces(wl *kueue.Workload) string {
 	_, name, _ := strings.Cut(wl.Annotations[replacementAnnotation], "/")

@@ -50,9 +50,7 @@ func (k *Kind) Project(job *unstructured.Unstructured, wl *kueue.Workload, m Mar
 	if k.project != nil {
 		k.project(out)
 	}
-	if k.Elastic(job) && isElastic(wl) {
-		k.resize(out, job, podsOf(wl))
-	}
+	k.fit(out, job, wl)
 	return out
 }
 
