@@ -44,7 +44,7 @@ var pod = Kind{
 	reflect:   reflectPod,
 	Doc: Doc{
 		Drop: podDropWhy, Status: podStatus, Needs: "Nothing besides Kueue",
-		Flow: "A pod's spec does not change. The pods of a Deployment are dispatched one by one, so that scaling and rollouts need nothing more; they stay together on one worker as long as they fit there, unless the Deployment has the annotation `" + SpreadAnnotation + `: "true"` + "`",
+		Flow: "A pod's spec does not change. The pods of a Deployment are dispatched one by one, so that scaling and rollouts need nothing more; they stay together on one worker as long as they fit there, unless the Deployment has the annotation `" + SpreadAnnotation + `: "true"` + "`. A pod that is deleted on its worker is `Failed` on the manager, and its owner there replaces it",
 	},
 }
 
@@ -68,7 +68,7 @@ var podGroup = Kind{
 	Held:      "kueue.x-k8s.io/managed",
 	Doc: Doc{
 		Drop: podDropWhy, Status: podStatus, Needs: "Nothing besides Kueue",
-		Flow: "Pods that join the group later, as replacements do, follow to its worker; deleted ones are deleted there",
+		Flow: "Pods that join the group later, as replacements do, follow to its worker; deleted ones are deleted there, though Kueue may keep them in sight on the manager until the group is whole or its Workload is gone",
 	},
 }
 

@@ -30,7 +30,7 @@ var statefulSet = Kind{
 	sameRevision: sameRevision,
 	Doc: Doc{
 		Status: setStatus, Needs: "Nothing besides Kueue",
-		Flow: "Kueue lets `replicas` go to zero and back only",
+		Flow: "Kueue lets `replicas` go to zero and back only. A rollout is done on the manager when it is on the worker",
 	},
 }
 
@@ -49,7 +49,7 @@ var leaderWorkerSet = Kind{
 	},
 	Doc: Doc{
 		Status: setStatus, Needs: "LeaderWorkerSet. The manager needs its controller too",
-		Flow: "All replicas are on one worker; new ones join them there",
+		Flow: "All replicas are on one worker; new ones join them there. During a rollout the manager may be ahead: it cannot tell of which revision a pod on the worker is",
 	},
 }
 
