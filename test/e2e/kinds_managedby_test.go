@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/playground"
@@ -27,9 +28,10 @@ type managedKind struct {
 	brief bool
 }
 
-// edits are what an operator and Kueue allow while a job runs.
+// edits are what an operator and Kueue allow while a job runs, and what else is special about its kinds.
 var edits = map[string]map[string]func(*testing.T){
 	"kuberay": {"rayservice config": editServeConfig, "raycluster replicas": editReplicas},
+	"trainer": {"trainjob of a TrainingRuntime": runsByTrainingRuntime},
 }
 
 var runPolicyTTL = map[string]any{"spec.runPolicy.ttlSecondsAfterFinished": int64(0)}
@@ -212,6 +214,34 @@ func stopsAndStarts(t *testing.T, kind managedKind) {
 	s.setStopPolicy("manager", kueue.None)
 	s.awaitMirrored(job)
 	s.Expect(manager().Delete(s.ctx, made, background)).To(Succeed())
+	s.awaitNothingLeft(job)
+	s.expectNoPodEver()
+}
+
+// runsByTrainingRuntime: the runtime is one of the namespace's own rather than the cluster's.
+func runsByTrainingRuntime(t *testing.T) {
+	s := newSite(t)
+	job := s.sample("trainjob")
+	s.leaveKind(job)
+	cluster := &unstructured.Unstructured{}
+	cluster.SetAPIVersion(job.GetAPIVersion())
+	cluster.SetKind("ClusterTrainingRuntime")
+	s.Expect(manager().Get(s.ctx, client.ObjectKey{Name: "torch-distributed"}, cluster)).To(Succeed())
+	for _, c := range append([]string{"manager"}, s.workers...) {
+		own := &unstructured.Unstructured{Object: map[string]any{"spec": cluster.DeepCopy().Object["spec"]}}
+		own.SetAPIVersion(job.GetAPIVersion())
+		own.SetKind("TrainingRuntime")
+		own.SetNamespace(s.namespace)
+		own.SetName("ours")
+		own.SetLabels(cluster.GetLabels())
+		s.create(c, own)
+	}
+	s.Expect(unstructured.SetNestedMap(job.Object, map[string]any{
+		"apiGroup": "trainer.kubeflow.org", "kind": "TrainingRuntime", "name": "ours",
+	}, "spec", "runtimeRef")).To(Succeed())
+	s.create("manager", job)
+	s.awaitMirrored(job)
+	s.awaitOver(job, kueue.WorkloadFinishedReasonSucceeded)
 	s.awaitNothingLeft(job)
 	s.expectNoPodEver()
 }
