@@ -28,14 +28,18 @@ func (o *Observer) readFamily(ctx context.Context, s *plan.Snapshot) error {
 		if err != nil {
 			return err
 		}
-		switch claim := claimOf(wls); {
-		case claim != "":
+		if claim := claimOf(wls); claim != "" {
 			homes[claim]++
-		case s.Family.Earlier == "" && before(pod, s.Jobs[0]) && slices.ContainsFunc(wls, isOnOffer):
-			s.Family.Earlier = pod.GetName()
 		}
 	}
 	s.Family.Home = most(homes)
+	family := s.Jobs[0].GetAnnotations()[kinds.FamilyAnnotation]
+	if family == "" || s.Family.Home != "" || !slices.ContainsFunc(s.Workloads, isOnOffer) {
+		return nil
+	}
+	if first := o.Memory.firstOf(s.Ref.Namespace+"/"+family, s.Ref, s.Now); first != s.Ref {
+		s.Family.Earlier = first.Name
+	}
 	return nil
 }
 
@@ -62,12 +66,6 @@ func (o *Observer) relatives(ctx context.Context, s *plan.Snapshot) ([]*unstruct
 
 // isOnOffer: the Workload has quota on the manager, and workers are or will be asked.
 func isOnOffer(wl *kueue.Workload) bool { return plan.Reservation(wl) != "" && !Finished(wl) }
-
-// before orders the members of a family: the older one chooses first.
-func before(a, b *unstructured.Unstructured) bool {
-	x, y := a.GetCreationTimestamp(), b.GetCreationTimestamp()
-	return x.Before(&y) || (x.Equal(&y) && a.GetName() < b.GetName())
-}
 
 func most(counts map[string]int) string {
 	best := ""

@@ -20,11 +20,10 @@ import (
 	"ferry.dev/ferry/internal/plan"
 )
 
-// relative is a pod of a Deployment, so many seconds old, with its Workload: on offer, or assigned to a worker.
-func relative(name, family, worker string, age int) []client.Object {
+// relative is a pod of a Deployment with its Workload: on offer, or assigned to a worker.
+func relative(name, family, worker string) []client.Object {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team", Name: name, UID: types.UID(name), Annotations: map[string]string{kinds.FamilyAnnotation: family},
-		CreationTimestamp: metav1.NewTime(start.Add(-time.Duration(age) * time.Second)),
 	}}
 	controls := true
 	wl := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "pod-" + name, OwnerReferences: []metav1.OwnerReference{
@@ -40,29 +39,34 @@ func relative(name, family, worker string, age int) []client.Object {
 func TestFamily(t *testing.T) {
 	for name, c := range map[string]struct {
 		others [][]client.Object
+		first  string        // who asked first
+		ago    time.Duration // when that was
 		want   plan.Family
 	}{
-		"alone":                    {nil, plan.Family{}},
-		"the first":                {[][]client.Object{relative("b", "web", "", 1)}, plan.Family{}},
-		"not the first":            {[][]client.Object{relative("b", "web", "", 9)}, plan.Family{Earlier: "b"}},
-		"of the same moment":       {[][]client.Object{relative("a", "web", "", 5), relative("z", "web", "", 5)}, plan.Family{Earlier: "a"}},
-		"one has a worker":         {[][]client.Object{relative("b", "web", "w2", 1)}, plan.Family{Home: "w2"}},
-		"most of them decide":      {[][]client.Object{relative("b", "web", "w2", 1), relative("d", "web", "w1", 1), relative("e", "web", "w2", 9)}, plan.Family{Home: "w2"}},
-		"another Deployment's pod": {[][]client.Object{relative("b", "api", "w2", 9)}, plan.Family{}},
-		"a pod of no Deployment":   {[][]client.Object{relative("b", "", "w2", 9)}, plan.Family{}},
+		"alone":                    {nil, "", 0, plan.Family{}},
+		"the first":                {[][]client.Object{relative("b", "web", "")}, "m", time.Second, plan.Family{}},
+		"not the first":            {[][]client.Object{relative("b", "web", "")}, "b", time.Second, plan.Family{Earlier: "b"}},
+		"the first took too long":  {[][]client.Object{relative("b", "web", "")}, "b", time.Minute, plan.Family{}},
+		"one has a worker":         {[][]client.Object{relative("b", "web", "w2")}, "b", time.Second, plan.Family{Home: "w2"}},
+		"most of them decide":      {[][]client.Object{relative("b", "web", "w2"), relative("d", "web", "w1"), relative("e", "web", "w2")}, "", 0, plan.Family{Home: "w2"}},
+		"another Deployment's pod": {[][]client.Object{relative("b", "api", "w2")}, "", 0, plan.Family{}},
+		"a pod of no Deployment":   {[][]client.Object{relative("b", "", "w2")}, "", 0, plan.Family{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			scheme := runtime.NewScheme()
 			g.Expect(kueue.AddToScheme(scheme)).To(Succeed())
 			g.Expect(corev1.AddToScheme(scheme)).To(Succeed())
-			objects := relative("m", "web", "", 5)
+			objects := relative("m", "web", "")
 			for _, other := range c.others {
 				objects = append(objects, other...)
 			}
 			reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 				WithIndex(&kueue.Workload{}, JobIndex, OwnerIndex).Build()
 			o := &Observer{Manager: reader, Memory: NewMemory(), Clock: clocktesting.NewFakePassiveClock(start)}
+			if c.first != "" {
+				o.Memory.firstOf("team/web", kinds.Ref{Kind: "Pod", Namespace: "team", Name: c.first}, start.Add(-c.ago))
+			}
 			me := &unstructured.Unstructured{}
 			me.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 			g.Expect(reader.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "m"}, me)).To(Succeed())
@@ -72,6 +76,15 @@ func TestFamily(t *testing.T) {
 			}
 			g.Expect(o.readFamily(t.Context(), &s)).To(Succeed())
 			g.Expect(s.Family).To(Equal(c.want))
+
+			again := s
+			again.Family, again.Ref.Name = plan.Family{}, "another"
+			g.Expect(o.readFamily(t.Context(), &again)).To(Succeed())
+			if c.want == (plan.Family{}) {
+				g.Expect(again.Family.Earlier).To(Equal("m"), "whoever asks later waits for who chooses")
+			}
+			o.Memory.Forget(s.Ref)
+			g.Expect(o.Memory.firstOf("team/web", again.Ref, start)).NotTo(Equal(s.Ref), "a job that is gone chooses nothing")
 		})
 	}
 }

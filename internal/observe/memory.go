@@ -26,6 +26,8 @@ const (
 	remembered = 2 * time.Minute
 	// deletedFor is how long an accepted deletion is believed to be under way.
 	deletedFor = 30 * time.Second
+	// choosesFor is how long the first of a family may take to get a worker.
+	choosesFor = 30 * time.Second
 	// A worker that refused a job's copy is not asked again for blockedFor, and
 	// twice as long after each further refusal, up to blockedMost.
 	blockedFor  = 30 * time.Second
@@ -43,7 +45,9 @@ type Memory struct {
 	hosts   map[kinds.Ref]string
 	missing map[place]time.Time
 	blocks  map[place]block
-	pruned  map[kinds.Ref]map[types.UID]plan.Pruned
+	// firsts are the jobs that choose a worker for their families, by family.
+	firsts map[string]first
+	pruned map[kinds.Ref]map[types.UID]plan.Pruned
 }
 
 type place struct {
@@ -53,6 +57,11 @@ type place struct {
 
 type written struct {
 	obj client.Object
+	at  time.Time
+}
+
+type first struct {
+	ref kinds.Ref
 	at  time.Time
 }
 
@@ -66,7 +75,7 @@ type block struct {
 func NewMemory() *Memory {
 	return &Memory{
 		wrote: map[place][]written{}, deleted: map[types.UID]time.Time{},
-		hosts: map[kinds.Ref]string{}, missing: map[place]time.Time{}, blocks: map[place]block{},
+		hosts: map[kinds.Ref]string{}, firsts: map[string]first{}, missing: map[place]time.Time{}, blocks: map[place]block{},
 		pruned: map[kinds.Ref]map[types.UID]plan.Pruned{},
 	}
 }
@@ -156,6 +165,7 @@ func (m *Memory) Forget(ref kinds.Ref) {
 	defer m.mu.Unlock()
 	delete(m.hosts, ref)
 	delete(m.pruned, ref)
+	maps.DeleteFunc(m.firsts, func(_ string, f first) bool { return f.ref == ref })
 	for at := range m.missing {
 		if at.ref == ref {
 			delete(m.missing, at)
@@ -166,6 +176,19 @@ func (m *Memory) Forget(ref kinds.Ref) {
 			delete(m.blocks, at)
 		}
 	}
+}
+
+// firstOf is the job that chooses a worker for its family: the first that asks,
+// for some time. Two that are decided about at once must not both choose.
+func (m *Memory) firstOf(family string, asking kinds.Ref, now time.Time) kinds.Ref {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f, found := m.firsts[family]
+	if !found || now.Sub(f.at) > choosesFor {
+		f = first{asking, now}
+		m.firsts[family] = f
+	}
+	return f.ref
 }
 
 func (m *Memory) blocked(worker string, ref kinds.Ref, now time.Time) (block, bool) {
