@@ -138,4 +138,7 @@ func (v *view) showStopped(p *Plan) {
 		}
 		v.mirror(p, v.Kind, job, nil)
 	}
+	// A pod that its set made anew on the manager may have been shown as running
+	// just before its namesake went.
+	v.mirrorPods(p, &Worker{})
 }

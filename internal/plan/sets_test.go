@@ -146,6 +146,13 @@ func one(obj *unstructured.Unstructured) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{obj}
 }
 
+// ofASet marks the pods as Kueue does those of a set.
+func ofASet(s *plan.Snapshot) {
+	for _, pod := range s.Pods {
+		pod.SetAnnotations(map[string]string{kinds.SuspendingParent: "leaderworkerset.x-k8s.io/leaderworkerset"})
+	}
+}
+
 // setHas is how many replicas the set on the manager has, by its own status.
 func setHas(replicas int64) with {
 	return func(s *plan.Snapshot) { s.Jobs[0].Object["status"] = map[string]any{"replicas": replicas} }
@@ -182,6 +189,8 @@ var sets = []ruleCase{
 	{rule: "EvictedOnWorker", name: "one of many goes back alone", when: snap(lws, running("w1"), secondCopy("w1", preempted)), does: "manager: set check of wl2 to Retry"},
 	{rule: "EvictedOnManager", name: "all of many", when: snap(lws, running("w1"), managerCondition(kueue.WorkloadEvicted)), does: "w1: delete LeaderWorkerSet train, delete Workload wl, delete Workload wl2"},
 
+	{rule: "EvictedOnManager", name: "pods of a set do not look as if they ran", when: snap(lws, managerCondition(kueue.WorkloadEvicted), shadows(runningP, nil), ofASet), does: "manager: mirror status of Pod train-0"},
+	{rule: "EvictedOnManager", name: "once nothing of it is there", when: snap(lws, running("w1"), managerCondition(kueue.WorkloadEvicted), shadows(runningP, nil), ofASet), does: "w1: delete LeaderWorkerSet train, delete Workload wl, delete Workload wl2"},
 	{rule: "Claimed", name: "pods of a set are shown as their namesakes are", when: snap(lws, running("w1"), shadows(pending, runningP)), does: "manager: mirror status of Pod train-0"},
 	{rule: "Claimed", name: "and nothing more", when: snap(lws, running("w1"), shadows(runningP, runningP))},
 	{rule: "Claimed", name: "one that the worker does not have yet", when: snap(lws, running("w1"), shadows(pending, nil))},
