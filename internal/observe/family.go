@@ -18,23 +18,16 @@ func (o *Observer) readFamily(ctx context.Context, s *plan.Snapshot) error {
 	if s.Check == "" || len(s.Jobs) != 1 || claimOf(s.Workloads) != "" {
 		return nil
 	}
-	relatives, err := o.relatives(ctx, s)
+	family := s.Jobs[0].GetAnnotations()[kinds.FamilyAnnotation]
+	if family == "" {
+		return nil
+	}
+	home, err := o.homeOf(ctx, s, family)
 	if err != nil {
 		return err
 	}
-	homes := map[string]int{}
-	for _, pod := range relatives {
-		wls, err := o.workloads(ctx, o.Manager, Manager, kinds.RefOf(pod))
-		if err != nil {
-			return err
-		}
-		if claim := claimOf(wls); claim != "" {
-			homes[claim]++
-		}
-	}
-	s.Family.Home = most(homes)
-	family := s.Jobs[0].GetAnnotations()[kinds.FamilyAnnotation]
-	if family == "" || s.Family.Home != "" || !slices.ContainsFunc(s.Workloads, isOnOffer) {
+	s.Family.Home = home
+	if s.Family.Home != "" || !slices.ContainsFunc(s.Workloads, isOnOffer) {
 		return nil
 	}
 	if first := o.Memory.firstOf(s.Ref.Namespace+"/"+family, s.Ref, s.Now); first != s.Ref {
@@ -43,12 +36,27 @@ func (o *Observer) readFamily(ctx context.Context, s *plan.Snapshot) error {
 	return nil
 }
 
-// relatives are the other jobs of the job's family.
-func (o *Observer) relatives(ctx context.Context, s *plan.Snapshot) ([]*unstructured.Unstructured, error) {
-	family := s.Jobs[0].GetAnnotations()[kinds.FamilyAnnotation]
-	if family == "" {
-		return nil, nil
+// homeOf is the worker that most of the family are assigned to; empty if none is.
+func (o *Observer) homeOf(ctx context.Context, s *plan.Snapshot, family string) (string, error) {
+	relatives, err := o.relatives(ctx, s, family)
+	if err != nil {
+		return "", err
 	}
+	homes := map[string]int{}
+	for _, pod := range relatives {
+		wls, err := o.workloads(ctx, o.Manager, Manager, kinds.RefOf(pod))
+		if err != nil {
+			return "", err
+		}
+		if claim := claimOf(wls); claim != "" {
+			homes[claim]++
+		}
+	}
+	return most(homes), nil
+}
+
+// relatives are the other jobs of the job's family.
+func (o *Observer) relatives(ctx context.Context, s *plan.Snapshot, family string) ([]*unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(s.Kind.GVK.GroupVersion().WithKind(s.Kind.GVK.Kind + "List"))
 	if err := o.Manager.List(ctx, list, client.InNamespace(s.Ref.Namespace), client.UnsafeDisableDeepCopy); err != nil {
