@@ -187,20 +187,6 @@ func TestLeaderWorkerSet(t *testing.T) {
 	s.expectWorkloads(set, worker, 3)
 	s.expectRunOn(before, worker, set.GetName())
 
-	s.setReplicas(set, 1)
-	s.awaitReady(set, worker, 2)
-	s.awaitCounts(set, 1, "replicas", setIsReady)
-	s.expectWorkloads(set, worker, 1)
-	after := s.uids(s, worker, set.GetName())
-	for name, uid := range after {
-		s.Expect(before).To(HaveKeyWithValue(name, uid), "not restarted")
-	}
-
-	s.setImage(set, "nginx:1.30", "spec", "leaderWorkerTemplate", "leaderTemplate")
-	s.setImage(set, "nginx:1.30", "spec", "leaderWorkerTemplate", "workerTemplate")
-	s.awaitImage(set, worker, "nginx:1.30")
-	s.awaitReady(set, worker, 2)
-	s.awaitCounts(set, 1, setIsReady, "updatedReplicas")
 	s.awaitGone(set)
 }
 
