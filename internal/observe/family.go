@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -60,7 +61,7 @@ func (o *Observer) relatives(ctx context.Context, s *plan.Snapshot, family strin
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(s.Kind.GVK.GroupVersion().WithKind(s.Kind.GVK.Kind + "List"))
 	if err := o.Manager.List(ctx, list, client.InNamespace(s.Ref.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list the relatives of %s: %w", s.Ref, err)
 	}
 	var found []*unstructured.Unstructured
 	for i := range list.Items {

@@ -35,12 +35,9 @@ var _ admission.Handler = (*ManagedBy)(nil)
 // would run on the manager. Whatever else is wrong with a job is for the API
 // server's validation to say.
 func (m *ManagedBy) Handle(ctx context.Context, req admission.Request) admission.Response {
-	if req.Operation != admissionv1.Create || req.SubResource != "" {
-		return admission.Allowed("")
-	}
-	job := &unstructured.Unstructured{}
-	if err := job.UnmarshalJSON(req.Object.Raw); err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("the %s cannot be read as JSON: %w", m.Kind.Name(), err))
+	job, answer := created(req, m.Kind.Name())
+	if job == nil {
+		return answer
 	}
 	queue := job.GetLabels()[queueLabel]
 	patch, free := fill(job.Object, m.Kind)
@@ -49,14 +46,32 @@ func (m *ManagedBy) Handle(ctx context.Context, req admission.Request) admission
 	}
 	ours, err := leadsToUs(ctx, m.Reader, client.ObjectKey{Namespace: req.Namespace, Name: queue})
 	if err != nil {
-		logf.FromContext(ctx).Error(err, "Refusing a job because its queue could not be looked up", "queue", queue)
-		return admission.Errored(http.StatusInternalServerError,
-			fmt.Errorf("whether this %s is to run on a worker is unknown, so Ferry refuses it; try again: %w", m.Kind.Name(), err))
+		return unknown(ctx, m.Kind.Name(), err)
 	}
 	if !ours {
 		return admission.Allowed("")
 	}
 	return admission.Patched("", patch)
+}
+
+// created reads the object that a request is about to create. It is nil for
+// requests that need no decision, which the answer then is the answer to.
+func created(req admission.Request, kind string) (*unstructured.Unstructured, admission.Response) {
+	if req.Operation != admissionv1.Create || req.SubResource != "" {
+		return nil, admission.Allowed("")
+	}
+	obj := &unstructured.Unstructured{}
+	if err := obj.UnmarshalJSON(req.Object.Raw); err != nil {
+		return nil, admission.Errored(http.StatusBadRequest, fmt.Errorf("the %s cannot be read as JSON: %w", kind, err))
+	}
+	return obj, admission.Response{}
+}
+
+// unknown refuses what could end up running on the manager.
+func unknown(ctx context.Context, kind string, err error) admission.Response {
+	logf.FromContext(ctx).Error(err, "Refusing a job because where it is to run could not be looked up", "kind", kind)
+	return admission.Errored(http.StatusInternalServerError,
+		fmt.Errorf("whether this %s is to run on a worker is unknown, so Ferry refuses it; try again: %w", kind, err))
 }
 
 // fill returns the one change that puts MultiKueue's name into the kind's field, with

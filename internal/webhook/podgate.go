@@ -3,11 +3,9 @@ package webhook
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
-	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"ferry.dev/ferry/internal/kinds"
@@ -33,21 +30,16 @@ var _ admission.Handler = (*PodGate)(nil)
 
 // Handle implements admission.Handler; it refuses as ManagedBy does.
 func (h *PodGate) Handle(ctx context.Context, req admission.Request) admission.Response {
-	if req.Operation != admissionv1.Create || req.SubResource != "" {
-		return admission.Allowed("")
-	}
-	pod := &unstructured.Unstructured{}
-	if err := pod.UnmarshalJSON(req.Object.Raw); err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("the Pod cannot be read as JSON: %w", err))
+	pod, answer := created(req, "Pod")
+	if pod == nil {
+		return answer
 	}
 	if !hasGate(pod, kinds.KueueGate) || hasGate(pod, kinds.Gate) {
 		return admission.Allowed("")
 	}
 	ours, err := h.isOurs(ctx, pod, req.Namespace)
 	if err != nil {
-		logf.FromContext(ctx).Error(err, "Refusing a pod because its queue could not be looked up")
-		return admission.Errored(http.StatusInternalServerError,
-			fmt.Errorf("whether this Pod is to run on a worker is unknown, so Ferry refuses it; try again: %w", err))
+		return unknown(ctx, "Pod", err)
 	}
 	if !ours {
 		return admission.Allowed("")
@@ -55,7 +47,7 @@ func (h *PodGate) Handle(ctx context.Context, req admission.Request) admission.R
 	patches := []jsonpatch.Operation{addGate(), addTo("labels", pod.GetLabels(), kinds.GatedLabel, "true")}
 	family, err := h.familyOf(ctx, pod, req.Namespace)
 	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, err)
+		return unknown(ctx, "Pod", err)
 	}
 	if family != "" {
 		patches = append(patches, addTo("annotations", pod.GetAnnotations(), kinds.FamilyAnnotation, family))
