@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -172,19 +174,32 @@ func (a *Applier) resize(ctx context.Context, worker string, to client.Client, r
 	return nil
 }
 
-// ownWorkload writes over an owner that is gone: a job that was deleted and made anew.
+// ownWorkload writes a controller over one that is gone: a job that was deleted
+// and made anew. If Kueue changed the owners meanwhile, that is decided on anew.
 func (a *Applier) ownWorkload(ctx context.Context, worker string, to client.Client, ref kinds.Ref, act plan.OwnWorkload) error {
 	wl := act.Copy.DeepCopy()
-	wl.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(act.Owner, act.Owner.GroupVersionKind())}
-	// To block the deletion of the job would take a right that Ferry does not have.
-	wl.OwnerReferences[0].BlockOwnerDeletion = nil
+	wl.OwnerReferences = owners(act)
 	err := to.Patch(ctx, wl, client.MergeFromWithOptions(act.Copy, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
 	if err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("%s on worker %s: %w", act, worker, err))
+		return fmt.Errorf("%s on worker %s: %w", act, worker, err)
 	}
 	wl.ManagedFields = nil
 	a.Memory.Wrote(worker, ref, wl, a.Clock.Now())
 	return nil
+}
+
+// owners block no deletion of the job: that would take a right that Ferry does not have.
+func owners(act plan.OwnWorkload) []metav1.OwnerReference {
+	gvk := act.Owner.GroupVersionKind()
+	owner := metav1.OwnerReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: act.Owner.GetName(), UID: act.Owner.GetUID()}
+	if act.Beside {
+		return append(slices.Clone(act.Copy.OwnerReferences), owner)
+	}
+	owner.Controller = ptr.To(true)
+	return []metav1.OwnerReference{owner}
 }
 
 // letGo leaves the finalizers of others alone; if the object has changed since, that is decided on anew.

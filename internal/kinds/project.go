@@ -167,13 +167,27 @@ func Remarked(job *unstructured.Unstructured, reservation string) *unstructured.
 
 // Queued returns the copy with the queue of its original; nil when it has it.
 func Queued(original, current *unstructured.Unstructured) *unstructured.Unstructured {
-	queue := original.GetLabels()[queueLabel]
-	if current.GetLabels()[queueLabel] == queue {
+	return relabelled(original, current, queueLabel)
+}
+
+// Classed returns the copy with the priority class of its original; nil when it has
+// it or none. Kueue takes the priority of a prebuilt Workload as it is; where there
+// is no such link, it gives the Workload the class that the job's label names.
+func (k *Kind) Classed(original, current *unstructured.Unstructured) *unstructured.Unstructured {
+	if !k.Unlinked && k.workloads == nil || original.GetLabels()[classLabel] == "" {
+		return nil
+	}
+	return relabelled(original, current, classLabel)
+}
+
+func relabelled(original, current *unstructured.Unstructured, label string) *unstructured.Unstructured {
+	want := original.GetLabels()[label]
+	if current.GetLabels()[label] == want {
 		return nil
 	}
 	out := current.DeepCopy()
 	labels := out.GetLabels()
-	labels[queueLabel] = queue
+	labels[label] = want
 	out.SetLabels(labels)
 	return out
 }

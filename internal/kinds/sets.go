@@ -1,6 +1,8 @@
 package kinds
 
 import (
+	"strconv"
+
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,6 +12,12 @@ import (
 const (
 	statefulSetFramework     = "statefulset"
 	leaderWorkerSetFramework = "leaderworkerset.x-k8s.io/leaderworkerset"
+
+	// componentIndex is Kueue's annotation on a Workload for one replica of a set.
+	componentIndex = "kueue.x-k8s.io/component-workload-index"
+	// groupIndex and workerIndex are LWS's labels on pods: of which replica, and which pod of it; 0 is the leader.
+	groupIndex  = "leaderworkerset.sigs.k8s.io/group-index"
+	workerIndex = "leaderworkerset.sigs.k8s.io/worker-index"
 )
 
 var (
@@ -37,19 +45,20 @@ var statefulSet = Kind{
 const setStatus = "the manager's own controller computes it from its pods, each of which shows the status of its namesake on the worker"
 
 var leaderWorkerSet = Kind{
-	Framework: leaderWorkerSetFramework,
-	GVK:       leaderWorkerSetGVK,
-	Plural:    "leaderworkersets",
-	Pods:      true,
-	Flow:      []Path{{"spec", "replicas"}, {"spec", "leaderWorkerTemplate"}, {"spec", "rolloutStrategy"}},
-	workloads: lwsWorkloads,
+	Framework:    leaderWorkerSetFramework,
+	GVK:          leaderWorkerSetGVK,
+	Plural:       "leaderworkersets",
+	Pods:         true,
+	Flow:         []Path{{"spec", "replicas"}, {"spec", "leaderWorkerTemplate"}, {"spec", "rolloutStrategy"}},
+	workloads:    lwsWorkloads,
+	sameRevision: sameGroupRevision,
 	project: func(set *unstructured.Unstructured) {
 		markTemplate(set, "spec", "leaderWorkerTemplate", "leaderTemplate")
 		markTemplate(set, "spec", "leaderWorkerTemplate", "workerTemplate")
 	},
 	Doc: Doc{
 		Status: setStatus, Needs: "LeaderWorkerSet. The manager needs its controller too",
-		Flow: "All replicas are on one worker; new ones join them there. During a rollout the manager may be ahead: it cannot tell of which revision a pod on the worker is",
+		Flow: "All replicas are on one worker; new ones join them there. A rollout is done on the manager when it is on the worker",
 	},
 }
 
@@ -60,6 +69,15 @@ func lwsWorkloads(set *unstructured.Unstructured) int {
 		return 1
 	}
 	return int(replicas)
+}
+
+// ReplicaOf is the index of the replica that a Workload of a set is for; -1 when it says none.
+func ReplicaOf(wl *kueue.Workload) int {
+	index, err := strconv.Atoi(wl.Annotations[componentIndex])
+	if err != nil {
+		return -1
+	}
+	return index
 }
 
 // sameRevision: while a rollout is on, a pod of the newest revision on the manager
@@ -74,6 +92,34 @@ func sameRevision(set, pod, worker *unstructured.Unstructured) bool {
 	}
 	template, _, _ := unstructured.NestedMap(set.Object, "spec", "template")
 	return made == hashOf(template)
+}
+
+// sameGroupRevision: while a rollout is on, a pod that the manager made for it waits
+// for one of the present template on the worker. LWS leaves replicas below the
+// partition as they are, and those made before the rollout show what they always did.
+func sameGroupRevision(set, pod, worker *unstructured.Unstructured) bool {
+	made := worker.GetAnnotations()[templateAnnotation]
+	if made == "" || podStarted(pod) || belowPartition(set, pod) {
+		return true
+	}
+	return made == hashOf(groupTemplate(set, pod))
+}
+
+func belowPartition(set, pod *unstructured.Unstructured) bool {
+	partition, _, _ := unstructured.NestedInt64(set.Object, "spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition")
+	replica, err := strconv.ParseInt(pod.GetLabels()[groupIndex], 10, 64)
+	return err == nil && replica < partition
+}
+
+// groupTemplate is what the set makes the pod from.
+func groupTemplate(set, pod *unstructured.Unstructured) map[string]any {
+	if pod.GetLabels()[workerIndex] == "0" {
+		if leader, found, _ := unstructured.NestedMap(set.Object, "spec", "leaderWorkerTemplate", "leaderTemplate"); found {
+			return leader
+		}
+	}
+	template, _, _ := unstructured.NestedMap(set.Object, "spec", "leaderWorkerTemplate", "workerTemplate")
+	return template
 }
 
 // markTemplate puts the marks of a copy on the pods that the worker makes from it.

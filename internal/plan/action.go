@@ -69,10 +69,12 @@ type CreateWorkload struct {
 // CreateJob makes the copy of the job on a worker.
 type CreateJob struct{ Copy *unstructured.Unstructured }
 
-// OwnWorkload makes the copy of the job the owner of the Workload's copy.
+// OwnWorkload makes the copy of the job the owner of the Workload's copy: its
+// controller, in place of any other owner, or one beside those that it has.
 type OwnWorkload struct {
-	Copy  *kueue.Workload
-	Owner *unstructured.Unstructured
+	Copy   *kueue.Workload
+	Owner  *unstructured.Unstructured
+	Beside bool
 }
 
 // EditJob lets the copy of the job follow an edit that its kind allows while it runs.

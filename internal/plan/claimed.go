@@ -39,6 +39,7 @@ func (v *view) serveClaim(p *Plan, w *Worker) bool {
 			v.followEdits(p, w)
 			v.followMembers(p, w)
 			v.followReservations(p, w)
+			v.ownCopies(p, w)
 			v.letJoin(p, w)
 		}
 	case ready:

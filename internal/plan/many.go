@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/kinds"
@@ -24,7 +26,7 @@ func (v *view) setJoinersApart() {
 	var running, joining []*kueue.Workload
 	for _, wl := range v.Workloads {
 		switch {
-		case v.hasLeft(wl):
+		case v.hasLeft(wl), v.isWithdrawn(wl):
 		case wl.Status.ClusterName != nil:
 			running = append(running, wl)
 		default:
@@ -39,6 +41,23 @@ func (v *view) setJoinersApart() {
 func (v *view) hasLeft(wl *kueue.Workload) bool {
 	return isTrue(wl, kueue.WorkloadFinished) || isTrue(wl, kueue.WorkloadEvicted) || lacksQuota(wl) ||
 		v.checkIs(wl, kueue.CheckStateRetry, kueue.CheckStateRejected)
+}
+
+// isWithdrawn: the set was scaled down, and Kueue on the worker deleted the copy of
+// a replica before Kueue on the manager deleted its Workload. It is not lost.
+func (v *view) isWithdrawn(wl *kueue.Workload) bool {
+	w := v.find(v.claim())
+	return wl.Status.ClusterName != nil && w != nil && w.Reachable && byName(w.Workloads, wl.Name) == nil &&
+		kinds.ReplicaOf(wl) >= v.expected()
+}
+
+// expected is how many Workloads the job is to have.
+func (v *view) expected() int {
+	n := 0
+	for _, job := range v.Jobs {
+		n += v.Kind.Expected(job)
+	}
+	return n
 }
 
 // letJoin brings further Workloads to the worker that runs the job, each in the
@@ -89,6 +108,26 @@ func (v *view) followReservations(p *Plan, w *Worker) {
 	}
 }
 
+// ownCopies makes the set an owner of its Workloads' copies, as it is where Kueue
+// makes the Workload itself. Kueue lets the pods own a copy, and these come and go
+// in a rollout: a Workload whose owners are all gone is deleted. Before the pods
+// own it, Kueue may not know of that replica yet, and would delete the set's
+// Workload of a replica that it does not know.
+func (v *view) ownCopies(p *Plan, w *Worker) {
+	if !v.many() || !isThere(w.Jobs[0]) {
+		return
+	}
+	for _, c := range w.Workloads {
+		if len(c.OwnerReferences) > 0 && !ownedBy(c, w.Jobs[0]) && c.DeletionTimestamp.IsZero() {
+			p.worker(w.Name, OwnWorkload{Copy: c, Owner: w.Jobs[0], Beside: true})
+		}
+	}
+}
+
+func ownedBy(c *kueue.Workload, job *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(c.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == job.GetUID() })
+}
+
 // lostOfMany sends those Workloads of a job of many back to the queue whose copy
 // vanished, and tells whether it did so; the others run on.
 func (v *view) lostOfMany(p *Plan, w *Worker) bool {
@@ -109,10 +148,7 @@ var waitForSiblings = Rule{
 		if !v.many() {
 			return false
 		}
-		want := 0
-		for _, job := range v.Jobs {
-			want += v.Kind.Expected(job)
-		}
+		want := v.expected()
 		if len(v.Workloads) >= want {
 			return false
 		}

@@ -1,8 +1,10 @@
 package plan_test
 
 import (
+	"strconv"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -55,6 +57,48 @@ func came(nominated ...string) with {
 
 func secondCopy(worker string, change func(*kueue.Workload)) with {
 	return on(worker, func(_ *plan.Snapshot, w *plan.Worker) { change(w.Workloads[1]) })
+}
+
+// ownedBy makes objects of these UIDs the owners of all copies on the worker.
+func ownedBy(worker string, uids ...types.UID) with {
+	return on(worker, func(_ *plan.Snapshot, w *plan.Worker) {
+		for _, c := range w.Workloads {
+			for _, uid := range uids {
+				c.OwnerReferences = append(c.OwnerReferences, metav1.OwnerReference{UID: uid})
+			}
+		}
+	})
+}
+
+// ofReplicas makes the Workloads those of the first replicas of a set that has n now.
+func ofReplicas(n int64) with {
+	return func(s *plan.Snapshot) {
+		s.Jobs[0].Object["spec"] = map[string]any{"replicas": n}
+		for i, wl := range s.Workloads {
+			wl.Annotations = map[string]string{"kueue.x-k8s.io/component-workload-index": strconv.Itoa(i)}
+		}
+	}
+}
+
+// prioritised gives the job on the manager, and its copies, a priority class, and their Workloads its value.
+func prioritised(here, there string) with {
+	return func(s *plan.Snapshot) {
+		s.Jobs[0].SetLabels(map[string]string{"kueue.x-k8s.io/priority-class": here})
+		set := func(wls []*kueue.Workload, class string) {
+			for _, wl := range wls {
+				wl.Spec.PriorityClassRef = &kueue.PriorityClassRef{Kind: "WorkloadPriorityClass", Group: "kueue.x-k8s.io", Name: class}
+			}
+		}
+		set(s.Workloads, here)
+		for _, w := range s.Workers {
+			set(w.Workloads, there)
+			for _, job := range w.Jobs {
+				labels := job.GetLabels()
+				labels["kueue.x-k8s.io/priority-class"] = there
+				job.SetLabels(labels)
+			}
+		}
+	}
 }
 
 func noSecondCopy(_ *plan.Snapshot, w *plan.Worker) { w.Workloads = w.Workloads[:1] }
@@ -181,6 +225,16 @@ var sets = []ruleCase{
 	{rule: "Claimed", name: "one that leaves takes its copy along", when: snap(lws, running("w1"), second(preempted)), does: "w1: delete Workload wl2"},
 	{rule: "Claimed", name: "one sent back too", when: snap(lws, running("w1"), second(func(wl *kueue.Workload) { wl.Status.AdmissionChecks[0].State = kueue.CheckStateRetry })), does: "w1: delete Workload wl2"},
 	{rule: "Claimed", name: "one whose copy vanished goes back alone", when: snap(lws, running("w1"), on("w1", noSecondCopy)), does: "manager: set check of wl2 to Retry", because: "gone"},
+	{rule: "Claimed", name: "one that the worker gave up first, as the set was scaled down, is not lost", when: snap(lws, running("w1"), on("w1", noSecondCopy), ofReplicas(1)),
+		does: "w1: edit LeaderWorkerSet train"},
+	{rule: "Claimed", name: "one that is still wanted is", when: snap(lws, running("w1"), on("w1", noSecondCopy), ofReplicas(2)), does: "manager: set check of wl2 to Retry"},
+	{rule: "Claimed", name: "the set owns what its pods own, lest a rollout take it along", when: snap(lws, running("w1"), ownedBy("w1", "pod")), does: "w1: give wl its owner train, give wl2 its owner train"},
+	{rule: "Claimed", name: "once", when: snap(lws, running("w1"), ownedBy("w1", "pod", "w1-train"))},
+	{rule: "Claimed", name: "but nothing that Kueue has not taken up", when: snap(lws, running("w1"), ownedBy("w1"))},
+	{rule: "Claimed", name: "a set that goes owns nothing more", when: snap(lws, running("w1"), ownedBy("w1", "pod"), on("w1", func(_ *plan.Snapshot, w *plan.Worker) { deleted(w.Jobs[0]) }))},
+	{rule: "Claimed", name: "a set's class first: Kueue sees to it that its Workloads have it", when: snap(lws, running("w1"), prioritised("high", "low")), does: "w1: edit LeaderWorkerSet train, set priority of wl, set priority of wl2"},
+	{rule: "Claimed", name: "of a Job it takes no notice", when: snap(running("w1"), prioritised("high", "low")), does: "w1: set priority of wl"},
+	{rule: "Claimed", name: "a class that is not there is none to follow", when: snap(lws, running("w1"), prioritised("", ""))},
 	{rule: "Claimed", name: "the copy is marked with what holds now", when: snap(lws, running("w1"), second(func(wl *kueue.Workload) {
 		setCondition(wl, kueue.WorkloadQuotaReserved, true, "QuotaReserved", time.Second)
 	}), on("w1", func(s *plan.Snapshot, w *plan.Worker) {

@@ -43,6 +43,11 @@ func (v *view) followEdits(p *Plan, w *Worker) {
 
 // followPriority lets copies that stay take over a changed priority.
 func (v *view) followPriority(p *Plan, w *Worker) {
+	for _, job := range w.Jobs {
+		if want := v.Kind.Classed(named(v.Jobs, job.GetName()), job); want != nil && isThere(job) {
+			p.worker(w.Name, EditJob{Copy: job, Want: want})
+		}
+	}
 	for _, c := range w.Workloads {
 		if wl := v.original(c.Name); !samePriority(c, wl) && c.DeletionTimestamp.IsZero() {
 			p.worker(w.Name, SetPriority{Copy: c, Priority: wl.Spec.Priority, PriorityClassRef: wl.Spec.PriorityClassRef})

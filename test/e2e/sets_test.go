@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/test/fixtures"
 )
 
 // setReplicas scales an object of the manager.
@@ -64,6 +66,14 @@ func (s *site) awaitImage(obj *unstructured.Unstructured, worker, image string) 
 	}).Should(Succeed(), "%s should roll out", obj.GetName())
 }
 
+// expectImage: now that the manager says that the rollout is done, it is.
+func (s *site) expectImage(obj *unstructured.Unstructured, worker, image string) {
+	s.t.Helper()
+	for _, p := range s.podsNamed(s, worker, obj.GetName()) {
+		s.Expect(p.Spec.Containers[0].Image).To(Equal(image), "%s on %s, now that the manager says that it is done", p.Name, worker)
+	}
+}
+
 // awaitGone deletes an object on the manager, and waits until nothing of it is anywhere.
 func (s *site) awaitGone(obj *unstructured.Unstructured) {
 	s.t.Helper()
@@ -96,9 +106,7 @@ func TestStatefulSet(t *testing.T) {
 
 	s.setImage(set, "nginx:1.30", "spec", "template")
 	s.awaitCounts(set, 3, setIsReady, "updatedReplicas", "currentReplicas")
-	for _, p := range s.podsNamed(s, worker, set.GetName()) {
-		s.Expect(p.Spec.Containers[0].Image).To(Equal("nginx:1.30"), "%s on %s, now that the manager says that it is done", p.Name, worker)
-	}
+	s.expectImage(set, worker, "nginx:1.30")
 	s.awaitImage(set, worker, "nginx:1.30")
 
 	s.setReplicas(set, 0)
@@ -171,23 +179,106 @@ func TestStatefulSetMoves(t *testing.T) {
 // TestLeaderWorkerSet runs alone: its operator starts for it.
 func TestLeaderWorkerSet(t *testing.T) {
 	startOperator(t, "lws")
-	s := newSite(t)
-	set := s.sample("leaderworkerset")
+	t.Run("scales", func(t *testing.T) {
+		t.Parallel()
+		s, set, worker := newLeaderWorkerSet(t)
+		before := s.uids(s, worker, set.GetName())
+		s.setReplicas(set, 3)
+		s.awaitReady(set, worker, 6)
+		s.awaitCounts(set, 3, "replicas", setIsReady)
+		s.expectWorkloads(set, worker, 3)
+		s.expectRunOn(before, worker, set.GetName())
+
+		first := s.uids(s, worker, set.GetName()+"-0")
+		s.setReplicas(set, 1)
+		s.awaitReady(set, worker, 2)
+		s.awaitCounts(set, 1, "replicas", setIsReady)
+		s.expectWorkloads(set, worker, 1)
+		s.expectRunOn(first, worker, set.GetName())
+		s.awaitGone(set)
+	})
+	t.Run("rolls out", func(t *testing.T) {
+		t.Parallel()
+		s, set, worker := newLeaderWorkerSet(t)
+		offers := s.awaitOwnedBySet(set, worker)
+		s.setImage(set, "nginx:1.30", "spec", "leaderWorkerTemplate", "leaderTemplate")
+		s.setImage(set, "nginx:1.30", "spec", "leaderWorkerTemplate", "workerTemplate")
+		s.awaitCounts(set, 2, setIsReady, "updatedReplicas")
+		s.expectImage(set, worker, "nginx:1.30")
+		s.awaitImage(set, worker, "nginx:1.30")
+		s.Expect(s.awaitOwnedBySet(set, worker)).To(Equal(offers), "no Workload goes with the pods that are replaced")
+		s.awaitGone(set)
+	})
+	t.Run("gets another priority", func(t *testing.T) {
+		t.Parallel()
+		s, set, worker := newLeaderWorkerSet(t, func(s *site, set *unstructured.Unstructured) {
+			setLabel(set, fixtures.PriorityLabel, s.priorityClass("low", 1, "manager", "w1", "w2"))
+		})
+		s.awaitOwnedBySet(set, worker)
+		high := s.priorityClass("high", 1000, "manager")
+		s.Expect(on(worker).Create(s.ctx, fixtures.PriorityClass(high, 5))).To(Succeed())
+		update(s, "manager", set, func(o *unstructured.Unstructured) { setLabel(o, fixtures.PriorityLabel, high) })
+		hasPriority := func(g Gomega) {
+			for _, wl := range s.workloads(g, worker) {
+				g.Expect(wl.Spec.PriorityClassRef).To(HaveField("Name", high))
+				g.Expect(wl.Spec.Priority).To(HaveValue(BeEquivalentTo(1000)), "the manager's, not what the class is worth on the worker")
+			}
+		}
+		s.Eventually(hasPriority).Should(Succeed())
+		s.awaitCounts(set, 2, setIsReady, "updatedReplicas")
+		s.Consistently(hasPriority).Should(Succeed())
+		s.awaitGone(set)
+	})
+	t.Run("restarts a replica", func(t *testing.T) {
+		t.Parallel()
+		s, set, worker := newLeaderWorkerSet(t)
+		offers := s.awaitOwnedBySet(set, worker)
+		other := s.uids(s, worker, set.GetName()+"-1")
+		s.replacePod(set, worker, set.GetName()+"-0")
+		s.awaitReady(set, worker, 4)
+		s.awaitCounts(set, 2, "replicas", setIsReady)
+		s.Expect(s.awaitOwnedBySet(set, worker)).To(Equal(offers), "no Workload goes with the pods of its replica")
+		s.expectRunOn(other, worker, set.GetName())
+		s.awaitGone(set)
+	})
+}
+
+// newLeaderWorkerSet has two replicas of two pods each, all ready on one worker.
+func newLeaderWorkerSet(t *testing.T, with ...func(*site, *unstructured.Unstructured)) (s *site, set *unstructured.Unstructured, worker string) {
+	s = newSite(t)
+	set = s.sample("leaderworkerset")
+	for _, change := range with {
+		change(s, set)
+	}
 	s.leaveKind(set)
 	set = s.create("manager", set)
-	worker := s.awaitWorkerOf(set)
+	worker = s.awaitWorkerOf(set)
 	s.awaitReady(set, worker, 4)
 	s.awaitCounts(set, 2, "replicas", setIsReady)
 	s.expectWorkloads(set, worker, 2)
-	before := s.uids(s, worker, set.GetName())
+	return s, set, worker
+}
 
-	s.setReplicas(set, 3)
-	s.awaitReady(set, worker, 6)
-	s.awaitCounts(set, 3, "replicas", setIsReady)
-	s.expectWorkloads(set, worker, 3)
-	s.expectRunOn(before, worker, set.GetName())
+func setLabel(obj *unstructured.Unstructured, label, value string) {
+	labels := obj.GetLabels()
+	labels[label] = value
+	obj.SetLabels(labels)
+}
 
-	s.awaitGone(set)
+// awaitOwnedBySet waits until the copies of the set's Workloads cannot go before it does, and tells which these are.
+func (s *site) awaitOwnedBySet(set *unstructured.Unstructured, worker string) (copies []types.UID) {
+	s.t.Helper()
+	s.Eventually(func(g Gomega) {
+		there := s.read(g, worker, set)
+		g.Expect(there).NotTo(BeNil())
+		copies = nil
+		for _, c := range s.workloads(g, worker) {
+			g.Expect(c.OwnerReferences).To(ContainElement(HaveField("UID", there.GetUID())), "owners of %s", c.Name)
+			copies = append(copies, c.UID)
+		}
+		g.Expect(copies).NotTo(BeEmpty())
+	}).Should(Succeed(), "%s on %s should own its Workloads", set.GetName(), worker)
+	return copies
 }
 
 // expectRunOn: the pods that ran before still do.
