@@ -25,7 +25,7 @@ var rayJob = Kind{
 	project:    keepAfterFinish,
 	// A refused one never runs until it is made anew; Kueue holds it back for ever.
 	ended:   whenField("jobDeploymentStatus", "Complete", "Failed", "ValidationFailed"),
-	Stopped: map[string]any{"jobDeploymentStatus": "Suspended"},
+	Stopped: map[string]any{"jobDeploymentStatus": "Suspended", "succeeded": int64(0), "failed": int64(0)}, // the counters are the CRD's defaults
 	resize:  resizeWorkers("spec", "rayClusterSpec"),
 	Doc: Doc{
 		Drop: "It may delete the RayJob by itself. `shutdownAfterJobFinishes` stays, as Kueue demands it; `ttlSecondsAfterFinished` is raised to 15 minutes " +

@@ -24,8 +24,8 @@ type managedKind struct {
 	selfDeleting map[string]any
 	// longName is how long a name may be; 0 where the kind allows none that matters here.
 	longName int
-	// brief: it ends whatever its pods' annotations say.
-	brief bool
+	// runOn lets a job run longer than any test; nil where the pods' annotations do.
+	runOn func(*site, *unstructured.Unstructured)
 }
 
 // edits are what an operator and Kueue allow while a job runs, and what else is special about its kinds.
@@ -47,8 +47,8 @@ var operators = []struct {
 		{example: "xgboostjob", selfDeleting: runPolicyTTL}, {example: "paddlejob", selfDeleting: runPolicyTTL}, {example: "jaxjob", selfDeleting: runPolicyTTL},
 	}},
 	{"mpi-operator", []managedKind{{example: "mpijob", selfDeleting: runPolicyTTL}}},
-	{"kuberay", []managedKind{{example: "rayjob", brief: true}, {example: "raycluster", serves: true}, {example: "rayservice", serves: true}}},
-	{"trainer", []managedKind{{example: "trainjob", brief: true}}},
+	{"kuberay", []managedKind{{example: "rayjob", runOn: rayJobRunsOn}, {example: "raycluster", serves: true}, {example: "rayservice", serves: true}}},
+	{"trainer", []managedKind{{example: "trainjob", runOn: trainJobRunsOn}}},
 	{"appwrapper", []managedKind{{example: "appwrapper", longName: 60}}},
 }
 
@@ -67,12 +67,10 @@ func TestKindsWithManagedBy(t *testing.T) {
 						t.Parallel()
 						edges(t, kind)
 					})
-					if !kind.brief {
-						t.Run(kind.example+" stops", func(t *testing.T) {
-							t.Parallel()
-							stopsAndStarts(t, kind)
-						})
-					}
+					t.Run(kind.example+" stops", func(t *testing.T) {
+						t.Parallel()
+						stopsAndStarts(t, kind)
+					})
 				}
 				for name, edit := range edits[operator.name] {
 					t.Run(name, func(t *testing.T) {
@@ -199,7 +197,11 @@ func stopsAndStarts(t *testing.T, kind managedKind) {
 	s := newSite(t)
 	job := s.sample(kind.example)
 	s.leaveKind(job)
-	runOn(job.Object)
+	if kind.runOn != nil {
+		kind.runOn(s, job)
+	} else {
+		runOn(job.Object)
+	}
 	made := s.create("manager", job)
 	s.awaitMirrored(job)
 
@@ -223,27 +225,45 @@ func runsByTrainingRuntime(t *testing.T) {
 	s := newSite(t)
 	job := s.sample("trainjob")
 	s.leaveKind(job)
-	cluster := &unstructured.Unstructured{}
-	cluster.SetAPIVersion(job.GetAPIVersion())
-	cluster.SetKind("ClusterTrainingRuntime")
-	s.Expect(manager().Get(s.ctx, client.ObjectKey{Name: "torch-distributed"}, cluster)).To(Succeed())
-	for _, c := range append([]string{"manager"}, s.workers...) {
-		own := &unstructured.Unstructured{Object: map[string]any{"spec": cluster.DeepCopy().Object["spec"]}}
-		own.SetAPIVersion(job.GetAPIVersion())
-		own.SetKind("TrainingRuntime")
-		own.SetNamespace(s.namespace)
-		own.SetName("ours")
-		own.SetLabels(cluster.GetLabels())
-		s.create(c, own)
-	}
-	s.Expect(unstructured.SetNestedMap(job.Object, map[string]any{
-		"apiGroup": "trainer.kubeflow.org", "kind": "TrainingRuntime", "name": "ours",
-	}, "spec", "runtimeRef")).To(Succeed())
+	s.ownRuntime(job, func(map[string]any) {})
 	s.create("manager", job)
 	s.awaitMirrored(job)
 	s.awaitOver(job, kueue.WorkloadFinishedReasonSucceeded)
 	s.awaitNothingLeft(job)
 	s.expectNoPodEver()
+}
+
+// ownRuntime gives a TrainJob a TrainingRuntime of its namespace, like the cluster's but for a change.
+func (s *site) ownRuntime(job *unstructured.Unstructured, change func(spec map[string]any)) {
+	s.t.Helper()
+	cluster := &unstructured.Unstructured{}
+	cluster.SetAPIVersion(job.GetAPIVersion())
+	cluster.SetKind("ClusterTrainingRuntime")
+	s.Expect(manager().Get(s.ctx, client.ObjectKey{Name: "torch-distributed"}, cluster)).To(Succeed())
+	spec := cluster.Object["spec"].(map[string]any)
+	change(spec)
+	for _, c := range append([]string{"manager"}, s.workers...) {
+		own := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+		own.SetAPIVersion(job.GetAPIVersion())
+		own.SetKind("TrainingRuntime")
+		own.SetNamespace(s.namespace)
+		own.SetName("ours")
+		own.SetLabels(cluster.GetLabels())
+		s.create(c, own.DeepCopy())
+	}
+	s.Expect(unstructured.SetNestedMap(job.Object, map[string]any{
+		"apiGroup": "trainer.kubeflow.org", "kind": "TrainingRuntime", "name": "ours",
+	}, "spec", "runtimeRef")).To(Succeed())
+}
+
+// trainJobRunsOn: a TrainJob's pods are as its runtime says.
+func trainJobRunsOn(s *site, job *unstructured.Unstructured) {
+	s.ownRuntime(job, func(spec map[string]any) { runOn(spec) })
+}
+
+// rayJobRunsOn: the playground's Ray heads read from a job's id how long it runs.
+func rayJobRunsOn(s *site, job *unstructured.Unstructured) {
+	s.Expect(unstructured.SetNestedField(job.Object, "run-for-1h", "spec", "jobId")).To(Succeed())
 }
 
 // runOn lets the pods of all templates in an object run longer than any test.
