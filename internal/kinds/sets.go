@@ -38,7 +38,7 @@ var statefulSet = Kind{
 	sameRevision: sameRevision,
 	Doc: Doc{
 		Status: setStatus, Needs: "Nothing besides Kueue",
-		Flow: "Kueue lets `replicas` go to zero and back only. A rollout is done on the manager when it is on the worker",
+		Flow: "Kueue lets `replicas` go to zero and back only. A rollout is done on the manager when it is on the worker. With `maxSurge` Kueue 0.19 never finishes one, also on a cluster of its own",
 	},
 }
 

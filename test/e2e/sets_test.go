@@ -199,15 +199,7 @@ func TestLeaderWorkerSet(t *testing.T) {
 	})
 	t.Run("rolls out", func(t *testing.T) {
 		t.Parallel()
-		s, set, worker := newLeaderWorkerSet(t)
-		offers := s.awaitOwnedBySet(set, worker)
-		s.setImage(set, "nginx:1.30", "spec", "leaderWorkerTemplate", "leaderTemplate")
-		s.setImage(set, "nginx:1.30", "spec", "leaderWorkerTemplate", "workerTemplate")
-		s.awaitCounts(set, 2, setIsReady, "updatedReplicas")
-		s.expectImage(set, worker, "nginx:1.30")
-		s.awaitImage(set, worker, "nginx:1.30")
-		s.Expect(s.awaitOwnedBySet(set, worker)).To(Equal(offers), "no Workload goes with the pods that are replaced")
-		s.awaitGone(set)
+		rollsOut(t)
 	})
 	t.Run("gets another priority", func(t *testing.T) {
 		t.Parallel()
@@ -257,6 +249,21 @@ func newLeaderWorkerSet(t *testing.T, with ...func(*site, *unstructured.Unstruct
 	s.awaitCounts(set, 2, "replicas", setIsReady)
 	s.expectWorkloads(set, worker, 2)
 	return s, set, worker
+}
+
+// rollsOut: the manager says that it is done when it is on the worker, and no Workload is evicted or made anew.
+func rollsOut(t *testing.T) {
+	s, set, worker := newLeaderWorkerSet(t)
+	offers := s.awaitOwnedBySet(set, worker)
+	s.setImage(set, "nginx:1.30", "spec", "leaderWorkerTemplate", "leaderTemplate")
+	s.setImage(set, "nginx:1.30", "spec", "leaderWorkerTemplate", "workerTemplate")
+	s.awaitCounts(set, 2, "replicas", setIsReady, "updatedReplicas")
+	s.expectImage(set, worker, "nginx:1.30")
+	s.awaitReady(set, worker, 4)
+	s.awaitImage(set, worker, "nginx:1.30")
+	s.expectWorkloads(set, worker, 2)
+	s.Expect(s.awaitOwnedBySet(set, worker)).To(ConsistOf(offers), "no Workload goes with the pods that are replaced")
+	s.awaitGone(set)
 }
 
 func setLabel(obj *unstructured.Unstructured, label, value string) {
