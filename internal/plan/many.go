@@ -27,7 +27,7 @@ func (v *view) setJoinersApart() {
 	for _, wl := range v.Workloads {
 		switch {
 		case v.hasLeft(wl), v.isWithdrawn(wl):
-		case wl.Status.ClusterName != nil:
+		case wl.Status.ClusterName != nil || v.isWonTogether(wl):
 			running = append(running, wl)
 		default:
 			joining = append(joining, wl)
@@ -41,6 +41,13 @@ func (v *view) setJoinersApart() {
 func (v *view) hasLeft(wl *kueue.Workload) bool {
 	return isTrue(wl, kueue.WorkloadFinished) || isTrue(wl, kueue.WorkloadEvicted) || lacksQuota(wl) ||
 		v.checkIs(wl, kueue.CheckStateRetry, kueue.CheckStateRejected)
+}
+
+// isWonTogether: the worker admitted this one with those that are claimed, and the
+// write of its claim failed. The job is not placed before that is made up for.
+func (v *view) isWonTogether(wl *kueue.Workload) bool {
+	w := v.find(v.claim())
+	return w != nil && w.Reachable && !w.Blind && len(w.Jobs) == 0 && slices.Contains(wl.Status.NominatedClusterNames, w.Name)
 }
 
 // isWithdrawn: the set was scaled down, and Kueue on the worker deleted the copy of
