@@ -20,7 +20,9 @@ var batchJob = Kind{
 		// would take the result away before it was seen.
 		{"spec", "ttlSecondsAfterFinished"},
 	},
-	Flow:    []Path{{"spec", "activeDeadlineSeconds"}, {"spec", "backoffLimit"}},
+	Flow: []Path{
+		{"spec", "activeDeadlineSeconds"}, {"spec", "backoffLimit"}, {"spec", "maxFailedIndexes"}, {"spec", "podReplacementPolicy"},
+	},
 	project: dropGenerated,
 	ended:   func(job *unstructured.Unstructured) bool { return jobEnded(jobOf(job).Status) },
 	reflect: reflectJob,
