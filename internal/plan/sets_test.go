@@ -256,6 +256,7 @@ var sets = []ruleCase{
 	{rule: "Claimed", name: "one that the worker does not have yet", when: snap(lws, running("w1"), shadows(pending, nil))},
 
 	{rule: "Claimed", name: "a group is placed whole", when: snap(pods(pending, pending), claim("w1"), offered("w1"), admitted("w1", time.Minute)), does: "w1: create Pod a, create Pod b"},
+	{rule: "Claimed", name: "but for one that is being deleted", when: snap(pods(pending, pending), managersSecondPod(deleted), claim("w1"), offered("w1"), admitted("w1", time.Minute)), does: "w1: create Pod a"},
 	{rule: "Claimed", name: "each pod is mirrored", when: snap(pods(pending, pending), running("w1"), podsThere("w1", runningP)), does: "manager: mirror status of Pod a, mirror status of Pod b"},
 	{rule: "Claimed", name: "one that joins follows", when: snap(pods(runningP, pending), running("w1"), podsThere("w1", runningP), on("w1", withoutSecondPod)), does: "w1: create Pod b"},
 	{rule: "Claimed", name: "one that ran and vanished is lost", when: snap(pods(runningP, runningP), running("w1"), podsThere("w1", runningP), on("w1", withoutSecondPod)), does: "manager: mirror status of Pod b"},
