@@ -54,9 +54,11 @@ func (a *Applier) OnWorker(ctx context.Context, worker string, to client.Client,
 	}
 }
 
+// edit writes on what was seen only: a patch replaces lists whole, and would take back
+// what Kueue or an operator wrote into one meanwhile.
 func (a *Applier) edit(ctx context.Context, worker string, to client.Client, ref kinds.Ref, act plan.EditJob) error {
 	job := act.Want.DeepCopy()
-	if err := to.Patch(ctx, job, client.MergeFrom(act.Copy)); err != nil {
+	if err := to.Patch(ctx, job, client.MergeFromWithOptions(act.Copy, client.MergeFromWithOptimisticLock{})); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("%s on worker %s: %w", act, worker, err))
 	}
 	job.SetManagedFields(nil)

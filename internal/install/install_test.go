@@ -3,10 +3,13 @@ package install_test
 import (
 	"flag"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
 
 	"ferry.dev/ferry/internal/install"
 	"ferry.dev/ferry/internal/kinds"
@@ -46,4 +49,23 @@ func TestNoKindAtAll(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(install.Worker(nil)).To(And(ContainSubstring("workloads"), Not(ContainSubstring("jobs]"))))
 	g.Expect(install.Webhooks(nil)).NotTo(ContainSubstring("path:"))
+}
+
+// TestThePodGateMayLookUpOwners: Kueue gates pods of all its kinds, whichever Ferry dispatches, and a pod whose owner
+// cannot be read is refused.
+func TestThePodGateMayLookUpOwners(t *testing.T) {
+	for _, framework := range []string{"pod", "deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset"} {
+		rows := kinds.NewTable([]string{framework}).Rows()
+		first, _, _ := strings.Cut(install.ManagerRole(rows), "\n---\n")
+		var role rbacv1.ClusterRole
+		NewWithT(t).Expect(yaml.UnmarshalStrict([]byte(first), &role)).To(Succeed())
+		for _, owner := range []string{"deployments", "statefulsets"} {
+			for _, verb := range []string{"get", "list", "watch"} {
+				NewWithT(t).Expect(slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool {
+					return slices.Contains(r.APIGroups, "apps") && slices.Contains(r.Resources, owner) && slices.Contains(r.Verbs, verb)
+				})).To(BeTrue(), "with %s only: %s %s", framework, verb, owner)
+			}
+		}
+	}
+	NewWithT(t).Expect(install.ManagerRole(kinds.NewTable([]string{"batch/job"}).Rows())).NotTo(ContainSubstring("apiGroups: [apps]"))
 }

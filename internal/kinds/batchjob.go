@@ -1,6 +1,8 @@
 package kinds
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -20,7 +22,9 @@ var batchJob = Kind{
 		// would take the result away before it was seen.
 		{"spec", "ttlSecondsAfterFinished"},
 	},
-	Flow:    []Path{{"spec", "activeDeadlineSeconds"}, {"spec", "backoffLimit"}},
+	Flow: []Path{
+		{"spec", "activeDeadlineSeconds"}, {"spec", "backoffLimit"}, {"spec", "maxFailedIndexes"}, {"spec", "podReplacementPolicy"},
+	},
 	project: dropGenerated,
 	ended:   func(job *unstructured.Unstructured) bool { return jobEnded(jobOf(job).Status) },
 	reflect: reflectJob,
@@ -77,6 +81,7 @@ func nextStatus(manager, worker *unstructured.Unstructured, was, is *batchv1.Job
 		keepCounter(status, "succeeded", was.Status.Succeeded, is.Status.Succeeded)
 	}
 	keepCounter(status, "failed", was.Status.Failed, is.Status.Failed)
+	keepIndexes(status, was.Spec.Completions)
 	if !startTimeMayChange(was, is) {
 		copyField(status, statusOf(manager), "startTime")
 	}
@@ -88,6 +93,41 @@ func nextStatus(manager, worker *unstructured.Unstructured, was, is *batchv1.Job
 		removeConditions(status, batchv1.JobSuccessCriteriaMet, batchv1.JobFailureTarget)
 	}
 	return status
+}
+
+// keepIndexes leaves out the indexes that the manager's job does not have. Its copy may have more: of an elastic job that
+// shrinks here while it ends there, and of one that Kueue admits in part, on each cluster as far as quota goes.
+func keepIndexes(status map[string]any, completions *int32) {
+	for _, field := range []string{"completedIndexes", "failedIndexes"} {
+		indexes, said := status[field].(string)
+		if !said || completions == nil {
+			continue
+		}
+		status[field] = below(indexes, int(*completions))
+		if field == "completedIndexes" && status[field] == "" {
+			delete(status, field) // as the API server does
+		}
+	}
+}
+
+// below is the part of a list such as "0,2-4" that is below a limit.
+func below(indexes string, limit int) string {
+	var kept []string
+	for _, interval := range strings.Split(indexes, ",") {
+		first, last, isRange := strings.Cut(interval, "-")
+		from, _ := strconv.Atoi(first)
+		to, _ := strconv.Atoi(last)
+		switch {
+		case first == "" || from >= limit:
+		case isRange && to >= limit && from == limit-1:
+			kept = append(kept, first)
+		case isRange && to >= limit:
+			kept = append(kept, first+"-"+strconv.Itoa(limit-1))
+		default:
+			kept = append(kept, interval)
+		}
+	}
+	return strings.Join(kept, ",")
 }
 
 // alignTimes gives a finished status a start that is not after its end. A Job

@@ -45,7 +45,7 @@ left out for that kind only, and used as soon as it does.
 
 A copy has the name, namespace, labels, annotations and spec of the original, but never its owners, finalizers, status or
 ` + "`managedBy`" + `. It is suspended: Kueue on the worker starts it. Where nothing else is said, the status comes back whole,
-with fields that Ferry does not know; its ` + "`observedGeneration`" + ` is translated to the manager's. A finished job's status
+with fields that Ferry does not know; each ` + "`observedGeneration`" + ` is translated to the manager's. A finished job's status
 is never written again. Once a job has stopped everywhere its status says so, and forgets the run that is over.
 
 A time to live that a job sets is honoured by nobody on the manager, but for batch Jobs: finished jobs stay until deleted.

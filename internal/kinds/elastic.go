@@ -97,8 +97,8 @@ func resizeJob(out, original *unstructured.Unstructured, pods map[string]int64) 
 	}
 }
 
-// resizeWorkers sets the replicas of a Ray cluster's worker groups, whose spec is
-// at a path, with their bounds: Kueue's pod sets are called like the groups and count the hosts of all replicas.
+// resizeWorkers sets the replicas of a Ray cluster's worker groups, whose spec is at a path, with
+// their bounds. Kueue's pod sets are called like the groups.
 func resizeWorkers(spec ...string) resize {
 	path := append(spec, "workerGroupSpecs")
 	return func(out, original *unstructured.Unstructured, pods map[string]int64) {
@@ -110,19 +110,36 @@ func resizeWorkers(spec ...string) resize {
 			if !found {
 				continue
 			}
-			hosts, _ := group["numOfHosts"].(int64)
-			group["replicas"] = n / max(hosts, 1)
 			for _, o := range originals {
 				if like, _ := o.(map[string]any); podSetOf(like) == podSetOf(group) {
 					copyField(group, like, "minReplicas")
 					copyField(group, like, "maxReplicas")
+					followHosts(group, like, n)
 				}
 			}
+			group["replicas"] = n / hostsOf(group)
 		}
 		if len(groups) > 0 {
 			_ = unstructured.SetNestedSlice(out.Object, groups, path...)
 		}
 	}
+}
+
+// followHosts takes over how many hosts a replica has where the original asks for these very
+// pods, which are the hosts of all replicas. Otherwise it wants something else by now.
+func followHosts(group, like map[string]any, pods int64) {
+	replicas, said := like["replicas"].(int64)
+	if !said {
+		replicas = 1
+	}
+	if hosts := hostsOf(like); replicas*hosts == pods && hosts != hostsOf(group) {
+		group["numOfHosts"] = hosts
+	}
+}
+
+func hostsOf(group map[string]any) int64 {
+	hosts, _ := group["numOfHosts"].(int64)
+	return max(hosts, 1)
 }
 
 // podSetOf is what Kueue calls a worker group's pod set.

@@ -73,3 +73,52 @@ func TestReplacementOfASlice(t *testing.T) {
 	first.Annotations = nil
 	g.Expect(kinds.ProjectWorkload(first, ref, marks).Annotations).NotTo(HaveKey(key), "a Workload that is not elastic")
 }
+
+// TestSizeOfARayGroup: a slice counts the hosts of all replicas. How they are divided the job says, as long as the slice is of it.
+func TestSizeOfARayGroup(t *testing.T) {
+	type size struct{ replicas, hosts any }
+	group := func(s size) map[string]any {
+		g := map[string]any{"groupName": "Small"}
+		for field, n := range map[string]any{"replicas": s.replicas, "numOfHosts": s.hosts} {
+			if n != nil {
+				g[field] = n
+			}
+		}
+		return g
+	}
+	for name, c := range map[string]struct {
+		original, there size
+		pods            int32
+		want            size
+	}{
+		"more replicas":                  {size{int64(4), int64(1)}, size{int64(2), int64(1)}, 4, size{int64(4), int64(1)}},
+		"more hosts, as many replicas":   {size{int64(2), int64(2)}, size{int64(2), int64(1)}, 4, size{int64(2), int64(2)}},
+		"fewer hosts, as many replicas":  {size{int64(2), int64(1)}, size{int64(2), int64(3)}, 2, size{int64(2), int64(1)}},
+		"the job wants other hosts soon": {size{int64(2), int64(4)}, size{int64(1), int64(2)}, 4, size{int64(2), int64(2)}},
+		"hosts that are not said":        {size{int64(3), nil}, size{int64(1), nil}, 3, size{int64(3), nil}},
+		"hosts that are not said here":   {size{int64(3), nil}, size{int64(1), int64(1)}, 3, size{int64(3), int64(1)}},
+		"replicas that are not said":     {size{nil, int64(2)}, size{int64(2), int64(2)}, 2, size{int64(1), int64(2)}},
+		"none":                           {size{int64(0), int64(2)}, size{int64(2), int64(2)}, 0, size{int64(0), int64(2)}},
+	} {
+		for kind, path := range map[string][]string{
+			"RayCluster.ray.io": {"spec", "workerGroupSpecs"}, "RayJob.ray.io": {"spec", "rayClusterSpec", "workerGroupSpecs"},
+			"RayService.ray.io": {"spec", "rayClusterConfig", "workerGroupSpecs"},
+		} {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				g := NewWithT(t)
+				row := kinds.NewTable(kinds.Frameworks()).ByName(kind)
+				object := func(s size) *unstructured.Unstructured {
+					o := &unstructured.Unstructured{Object: map[string]any{}}
+					o.SetGroupVersionKind(row.GVK)
+					g.Expect(unstructured.SetNestedSlice(o.Object, []any{group(s)}, path...)).To(Succeed())
+					return o
+				}
+				wl := workload("next")
+				wl.Spec.PodSets = []kueue.PodSet{{Name: "small", Count: c.pods}}
+				sliced := row.Sliced(row.Project(object(c.there), workload("w"), marks), object(c.original), wl, "1-1")
+				groups, _, _ := unstructured.NestedSlice(sliced.Object, path...)
+				g.Expect(groups).To(Equal([]any{group(c.want)}))
+			})
+		}
+	}
+}

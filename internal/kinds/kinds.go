@@ -51,6 +51,8 @@ type Kind struct {
 	project func(job *unstructured.Unstructured)
 	// ended tells from the status that a job is over; nil when it cannot tell.
 	ended func(job *unstructured.Unstructured) bool
+	// Endless tells that jobs of the kind run until they are deleted: their status is never a result.
+	Endless bool
 	// started tells from the manager's status that an object ran on a worker, and
 	// lost gives the status of one that is gone from there; for kinds with Group.
 	started func(job *unstructured.Unstructured) bool

@@ -131,9 +131,10 @@ func reflectPod(manager, worker *unstructured.Unstructured, _ time.Time) map[str
 		return waiting(manager, was)
 	}
 	status := statusOf(worker)
-	for _, field := range []string{"qosClass", "observedGeneration", "resourceClaimStatuses"} {
+	for _, field := range []string{"qosClass", "resourceClaimStatuses"} {
 		copyField(status, was, field)
 	}
+	observe(status, was, manager, worker)
 	if scheduled := conditionOf(status, string(corev1.PodScheduled)); scheduled == nil || scheduled["status"] != "True" {
 		keepCondition(status, was, string(corev1.PodScheduled))
 		delete(status, "nominatedNodeName")

@@ -55,6 +55,7 @@ var rayCluster = Kind{
 	ManagedBy:  Path{"spec", "managedBy"},
 	OwnManager: kubeRay,
 	Suspend:    Path{"spec", "suspend"},
+	Endless:    true,
 	Stopped:    map[string]any{"state": "suspended"},
 	resize:     resizeWorkers("spec"),
 	Doc: Doc{
@@ -73,6 +74,7 @@ var rayService = Kind{
 	OwnManager: kubeRay,
 	Suspend:    Path{"spec", "rayClusterConfig", "suspend"},
 	Flow:       []Path{{"spec", "serveConfigV2"}},
+	Endless:    true,
 	Stopped:    map[string]any{},
 	resize:     resizeWorkers("spec", "rayClusterConfig"),
 	Doc: Doc{

@@ -39,9 +39,9 @@ func TestReflectIsLegal(t *testing.T) {
 		steps := map[string]func(){
 			"mirror": w.mirror, "mirror again": w.mirror, "suspend": w.suspendManager, "resume": w.resumeManager,
 			"copy": w.copy, "vanish": w.vanish, "worker starts": w.start, "worker suspends": w.stop,
-			"pods change": w.pods, "criterion": w.criterion, "worker ends": w.end, "run": w.run, "lose": w.lose,
+			"pods change": w.pods, "scale": w.scale, "criterion": w.criterion, "worker ends": w.end, "run": w.run, "lose": w.lose,
 		}
-		names := []string{"mirror", "mirror again", "suspend", "resume", "copy", "vanish", "worker starts", "worker suspends", "pods change", "criterion", "worker ends", "run", "lose", "run", "lose"}
+		names := []string{"mirror", "mirror again", "suspend", "resume", "copy", "vanish", "worker starts", "worker suspends", "pods change", "scale", "criterion", "worker ends", "run", "lose", "run", "lose"}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			w.now = w.now.Add(time.Duration(rapid.IntRange(0, 90).Draw(t, "seconds")) * time.Second)
 			steps[rapid.SampledFrom(names).Draw(t, "step")]()
@@ -105,6 +105,18 @@ func (w *world) resumeManager() { w.setManagerSuspend(false) }
 func (w *world) setManagerSuspend(suspend bool) {
 	job := toJob(w.manager)
 	job.Spec.Suspend = &suspend
+	w.manager = fromJob(job)
+}
+
+// scale gives the manager's Job another size than its copy has: an elastic one that the user scales while the copy
+// ends, or one that Kueue admits in part, on each cluster as far as quota goes.
+func (w *world) scale() {
+	job := toJob(w.manager)
+	if !indexed(job) || !equal(job.Spec.Completions, job.Spec.Parallelism) || ended(job) {
+		return
+	}
+	size := int32(rapid.IntRange(1, 5).Draw(w.t, "size"))
+	job.Spec.Completions, job.Spec.Parallelism = &size, &size
 	w.manager = fromJob(job)
 }
 

@@ -31,7 +31,7 @@ var statefulSet = Kind{
 	Plural:    "statefulsets",
 	Pods:      true,
 	Flow: []Path{
-		{"spec", "replicas"}, {"spec", "template"}, {"spec", "updateStrategy"}, {"spec", "minReadySeconds"},
+		{"spec", "replicas"}, {"spec", "ordinals"}, {"spec", "template"}, {"spec", "updateStrategy"}, {"spec", "minReadySeconds"},
 		{"spec", "persistentVolumeClaimRetentionPolicy"},
 	},
 	project:      func(set *unstructured.Unstructured) { markTemplate(set, "spec", "template") },
@@ -45,11 +45,13 @@ var statefulSet = Kind{
 const setStatus = "the manager's own controller computes it from its pods, each of which shows the status of its namesake on the worker"
 
 var leaderWorkerSet = Kind{
-	Framework:    leaderWorkerSetFramework,
-	GVK:          leaderWorkerSetGVK,
-	Plural:       "leaderworkersets",
-	Pods:         true,
-	Flow:         []Path{{"spec", "replicas"}, {"spec", "leaderWorkerTemplate"}, {"spec", "rolloutStrategy"}},
+	Framework: leaderWorkerSetFramework,
+	GVK:       leaderWorkerSetGVK,
+	Plural:    "leaderworkersets",
+	Pods:      true,
+	Flow: []Path{
+		{"spec", "replicas"}, {"spec", "leaderWorkerTemplate"}, {"spec", "rolloutStrategy"}, {"spec", "startupPolicy"}, {"spec", "networkConfig"},
+	},
 	workloads:    lwsWorkloads,
 	sameRevision: sameGroupRevision,
 	project: func(set *unstructured.Unstructured) {

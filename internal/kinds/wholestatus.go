@@ -29,17 +29,27 @@ func (k *Kind) wholeStatus(manager, worker *unstructured.Unstructured, now time.
 	return status
 }
 
-// observe turns a status' observedGeneration into the manager's terms. Tools such
-// as kubectl and Flux compare it with the object's own generation, which counts
-// other edits than the copy's.
+// observe turns the observedGeneration of a status, and of each of its conditions,
+// into the manager's terms. Tools such as kubectl and Flux compare it with the
+// object's own generation, which counts other edits than the copy's.
 func observe(status, was map[string]any, manager, worker *unstructured.Unstructured) {
-	seen, found := status[observedGeneration].(int64)
+	translate(status, was, manager, worker)
+	conditions, _ := status["conditions"].([]any)
+	for _, c := range conditions {
+		condition, _ := c.(map[string]any)
+		name, _ := condition["type"].(string)
+		translate(condition, conditionOf(was, name), manager, worker)
+	}
+}
+
+func translate(observed, was map[string]any, manager, worker *unstructured.Unstructured) {
+	seen, found := observed[observedGeneration].(int64)
 	switch {
 	case !found:
 	case seen == worker.GetGeneration():
-		status[observedGeneration] = manager.GetGeneration()
+		observed[observedGeneration] = manager.GetGeneration()
 	default:
-		copyField(status, was, observedGeneration)
+		copyField(observed, was, observedGeneration)
 	}
 }
 

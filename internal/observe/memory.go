@@ -213,6 +213,13 @@ func (m *Memory) host(ref kinds.Ref, claim string) string {
 	return m.hosts[ref]
 }
 
+// over notes that a job has ended: nothing of it is left to wait for.
+func (m *Memory) over(ref kinds.Ref) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.hosts, ref)
+}
+
 func (m *Memory) missingSince(ref kinds.Ref, worker string, now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -79,7 +79,22 @@ func (o *Observer) Snapshot(ctx context.Context, ref kinds.Ref) (plan.Snapshot, 
 		}
 		s.Workers = append(s.Workers, w)
 	}
-	return s, o.readOthers(ctx, &s, names)
+	if err := o.readOthers(ctx, &s, names); err != nil {
+		return s, err
+	}
+	if isOver(&s) {
+		o.Memory.over(ref)
+	}
+	return s, nil
+}
+
+// isOver tells whether all Workloads of the job are finished, on the manager or already on a worker.
+func isOver(s *plan.Snapshot) bool {
+	return allFinished(s.Workloads) || slices.ContainsFunc(s.Workers, func(w plan.Worker) bool { return allFinished(w.Workloads) })
+}
+
+func allFinished(wls []*kueue.Workload) bool {
+	return len(wls) > 0 && !slices.ContainsFunc(wls, func(wl *kueue.Workload) bool { return !Finished(wl) })
 }
 
 func (o *Observer) readManager(ctx context.Context, s *plan.Snapshot) error {

@@ -68,7 +68,7 @@ func (v *view) place(p *Plan, w *Worker) {
 	}
 	if len(v.stale[w.Name]) == 0 {
 		for _, job := range v.Jobs {
-			if !v.allEnded(one(job)) {
+			if isThere(job) && !v.allEnded(one(job)) {
 				v.create(p, w, job)
 			}
 		}

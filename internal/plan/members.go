@@ -9,13 +9,24 @@ import (
 // and is gone from there never runs again: it is shown as lost.
 func (v *view) followMembers(p *Plan, w *Worker) {
 	for _, job := range v.Jobs {
+		there := named(w.Jobs, job.GetName())
 		switch {
-		case !isThere(job) || v.allEnded(one(job)) || named(w.Jobs, job.GetName()) != nil:
+		case there != nil:
+			v.followDeletion(p, w, job, there)
+		case !isThere(job) || v.allEnded(one(job)):
 		case v.Kind.Started(job):
 			p.manager(MirrorStatus{Kind: v.Kind, Job: job, Status: v.Kind.Lost(job, v.Now), Urgent: true})
 		default:
 			v.create(p, w, job)
 		}
+	}
+}
+
+// followDeletion stops on the worker what is being deleted on the manager. Kueue may
+// hold it there in sight for as long as the rest of the group runs.
+func (v *view) followDeletion(p *Plan, w *Worker, job, there *unstructured.Unstructured) {
+	if !isThere(job) && isThere(there) && !v.allEnded(one(there)) {
+		p.worker(w.Name, deleteOf(there, there.GroupVersionKind()))
 	}
 }
 

@@ -38,6 +38,7 @@ type Snapshot struct {
 	Workers []Worker
 	// Host is the worker that last held the claim as far as this process saw;
 	// an eviction takes the name out of the Workload before the copy has stopped.
+	// Empty once the job was seen to be over and its Workloads are gone.
 	Host string
 	// Pruned are the objects, by UID, of whose last mirrored status the manager's
 	// API server did not keep all, as it knows fewer fields than the worker's.

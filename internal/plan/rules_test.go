@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/plan"
 )
 
@@ -111,6 +113,24 @@ func unreadable(s *plan.Snapshot) { s.Jobs, s.Unseen = nil, "the manager does no
 
 func deleted(job *unstructured.Unstructured) { t := now0; job.SetDeletionTimestamp(&t) }
 
+var (
+	custom     = kinds.Custom(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Task"}, kinds.Fields{ManagedBy: kinds.Path{"spec", "managedBy"}})
+	rayCluster = *kinds.NewTable([]string{"ray.io/raycluster"}).Rows()[0]
+)
+
+// of makes the job one of another kind.
+func of(kind kinds.Kind) with {
+	return func(s *plan.Snapshot) {
+		s.Kind, s.Ref.Kind = &kind, kind.Name()
+		s.Jobs[0].SetGroupVersionKind(kind.GVK)
+	}
+}
+
+// host is the worker that this process saw the job on last.
+func host(worker string) with { return func(s *plan.Snapshot) { s.Host = worker } }
+
+func over(job *unstructured.Unstructured) { job.Object["status"] = ended }
+
 func byUser(job *unstructured.Unstructured) {
 	_ = unstructured.SetNestedField(job.Object, "kubernetes.io/job-controller", "spec", "managedBy")
 }
@@ -142,6 +162,10 @@ var endings = []ruleCase{
 	{rule: "NotOurs", name: "nor one without quota", when: snap(claimedBy("w1"), noReservation(), noCheck), does: "w1: " + deleteBoth},
 	{rule: "NotOurs", name: "its Workload is gone: stops", when: snap(offered("w1"), placed("w1"), noWorkload, managerJob(active)), does: "w1: " + deleteBoth},
 	{rule: "NotOurs", name: "its Workload is gone: then shows it", when: snap(noWorkload, managerJob(active)), does: "manager: mirror status of Job train"},
+	{rule: "NotOurs", name: "its Workload is gone: of some kinds the status may be the result", when: snap(noWorkload, of(custom), managerJob(active))},
+	{rule: "NotOurs", name: "its Workload is gone: unless it was seen to run", when: snap(noWorkload, of(custom), managerJob(active), host("w1")), does: "manager: mirror status of Task train"},
+	{rule: "NotOurs", name: "its Workload is gone: kinds that serve have no result", when: snap(noWorkload, of(rayCluster), managerJob(active)), does: "manager: mirror status of RayCluster train"},
+	{rule: "NotOurs", name: "its Workload is gone: a result that says so stays", when: snap(noWorkload, managerJob(over), host("w1"))},
 	{rule: "NotOurs", name: "its Workload is gone, and it never ran", when: snap(noWorkload)},
 	{rule: "NotOurs", name: "no Workload of somebody else's job", when: snap(noWorkload, managerJob(active), managerJob(byUser))},
 	{rule: "NoSuchKind", name: "rejects", when: snap(noKind), does: "manager: set check of wl to Rejected", because: `"example.com/v1, Kind=Foo"`, unless: snap(), then: "Nominate"},

@@ -127,6 +127,12 @@ func pods(first, second map[string]any) with {
 
 func withoutSecondPod(_ *plan.Snapshot, w *plan.Worker) { w.Jobs = w.Jobs[:1] }
 
+func secondPodGoing(_ *plan.Snapshot, w *plan.Worker) { deleted(w.Jobs[1]) }
+
+func secondPodFailed(_ *plan.Snapshot, w *plan.Worker) { w.Jobs[1].Object["status"] = failedP }
+
+func secondPodSucceeded(_ *plan.Snapshot, w *plan.Worker) { w.Jobs[1].Object["status"] = succeeded }
+
 func managersSecondPod(change func(*unstructured.Unstructured)) with {
 	return func(s *plan.Snapshot) { change(s.Jobs[1]) }
 }
@@ -254,11 +260,16 @@ var sets = []ruleCase{
 	{rule: "Claimed", name: "one that the worker does not have yet", when: snap(lws, running("w1"), shadows(pending, nil))},
 
 	{rule: "Claimed", name: "a group is placed whole", when: snap(pods(pending, pending), claim("w1"), offered("w1"), admitted("w1", time.Minute)), does: "w1: create Pod a, create Pod b"},
+	{rule: "Claimed", name: "but for one that is being deleted", when: snap(pods(pending, pending), managersSecondPod(deleted), claim("w1"), offered("w1"), admitted("w1", time.Minute)), does: "w1: create Pod a"},
 	{rule: "Claimed", name: "each pod is mirrored", when: snap(pods(pending, pending), running("w1"), podsThere("w1", runningP)), does: "manager: mirror status of Pod a, mirror status of Pod b"},
 	{rule: "Claimed", name: "one that joins follows", when: snap(pods(runningP, pending), running("w1"), podsThere("w1", runningP), on("w1", withoutSecondPod)), does: "w1: create Pod b"},
 	{rule: "Claimed", name: "one that ran and vanished is lost", when: snap(pods(runningP, runningP), running("w1"), podsThere("w1", runningP), on("w1", withoutSecondPod)), does: "manager: mirror status of Pod b"},
 	{rule: "Claimed", name: "one that ended and vanished stays ended", when: snap(pods(runningP, succeeded), running("w1"), podsThere("w1", runningP), on("w1", withoutSecondPod))},
 	{rule: "Claimed", name: "one deleted on the manager goes", when: snap(pods(runningP, runningP), running("w1"), podsThere("w1", runningP), func(s *plan.Snapshot) { s.Jobs = s.Jobs[:1] }), does: "w1: delete Pod b"},
+	{rule: "Claimed", name: "one that Kueue holds on the manager while it is deleted goes too", when: snap(pods(runningP, runningP), running("w1"), podsThere("w1", runningP), managersSecondPod(deleted)), does: "w1: delete Pod b"},
+	{rule: "Claimed", name: "once", when: snap(pods(runningP, runningP), running("w1"), podsThere("w1", runningP), managersSecondPod(deleted), on("w1", secondPodGoing))},
+	{rule: "Claimed", name: "and is shown to its end", when: snap(pods(runningP, runningP), running("w1"), podsThere("w1", runningP), managersSecondPod(deleted), on("w1", secondPodGoing), on("w1", secondPodFailed)), does: "manager: mirror status of Pod b"},
+	{rule: "Claimed", name: "one that ended there counts until the group is over", when: snap(pods(runningP, succeeded), running("w1"), podsThere("w1", runningP), managersSecondPod(deleted), on("w1", secondPodSucceeded))},
 	{rule: "Claimed", name: "one that is going is not made anew", when: snap(pods(runningP, pending), running("w1"), podsThere("w1", runningP), on("w1", withoutSecondPod), managersSecondPod(deleted))},
 	{rule: "Gone", name: "all pods", when: snap(pods(runningP, runningP), running("w1"), noJob), does: "w1: delete Workload wl, delete Pod b, delete Pod a"},
 	{rule: "FinishedOnWorker", name: "every pod's end comes back", when: snap(pods(runningP, runningP), running("w1"), podsThere("w1", succeeded), finishedOn("w1", time.Minute)), does: "manager: mirror status of Pod a, mirror status of Pod b"},

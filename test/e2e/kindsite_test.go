@@ -92,6 +92,12 @@ func statusOf(obj *unstructured.Unstructured) map[string]any {
 		return map[string]any{} // the API server leaves an empty one out
 	}
 	delete(status, "observedGeneration")
+	conditions, _ := status["conditions"].([]any)
+	for _, c := range conditions {
+		if condition, is := c.(map[string]any); is {
+			delete(condition, "observedGeneration")
+		}
+	}
 	return status
 }
 

@@ -124,6 +124,9 @@ func expectSameStatus(g Gomega, manager, worker *corev1.Pod) {
 	is, want := manager.Status.DeepCopy(), worker.Status.DeepCopy()
 	for _, status := range []*corev1.PodStatus{is, want} {
 		status.ObservedGeneration, status.QOSClass, status.ResourceClaimStatuses = 0, "", nil
+		for i := range status.Conditions {
+			status.Conditions[i].ObservedGeneration = 0
+		}
 	}
 	g.Expect(is).To(Equal(want), "status of %s", manager.Name)
 }

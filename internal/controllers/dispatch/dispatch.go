@@ -3,6 +3,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,24 +75,32 @@ func (r *Reconciler) pass(ctx context.Context, ref kinds.Ref) (wrote bool, again
 	return r.write(ctx, ref, p, s.Now)
 }
 
-// write carries out the plan's actions for the manager that are due.
+// write carries out the plan's actions for the manager that are due. A status that
+// is refused holds up nothing else: the manager may refuse it for as long as it is so.
 func (r *Reconciler) write(ctx context.Context, ref kinds.Ref, p plan.Plan, now time.Time) (wrote bool, again time.Duration, err error) {
 	again = p.Again
 	if len(p.Manager) == 0 {
 		r.pace.settled(ref)
 	}
+	var refused []error
 	for _, action := range p.Manager {
 		if left := r.pace.hold(ref, action, now); left > 0 {
 			again = sooner(again, left)
 			continue
 		}
 		log.FromContext(ctx).V(2).Info("Writing to the manager", "job", ref.String(), "rule", p.Rule, "action", action.String(), "because", p.Because)
-		if err := r.Applier.OnManager(ctx, ref, action); err != nil {
+		err := r.Applier.OnManager(ctx, ref, action)
+		_, isMirror := action.(plan.MirrorStatus)
+		switch {
+		case err == nil:
+			wrote = true
+		case isMirror:
+			refused = append(refused, err)
+		default:
 			return wrote, 0, err
 		}
-		wrote = true
 	}
-	return wrote, again, nil
+	return wrote, again, errors.Join(refused...)
 }
 
 func sooner(a, b time.Duration) time.Duration {

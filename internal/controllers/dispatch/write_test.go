@@ -1,0 +1,65 @@
+package dispatch
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"ferry.dev/ferry/internal/apply"
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/observe"
+	"ferry.dev/ferry/internal/plan"
+)
+
+// TestOneRefusedStatusHoldsUpNoOther: the manager may refuse the status of one pod for as long as it is what it is.
+func TestOneRefusedStatusHoldsUpNoOther(t *testing.T) {
+	gvk := corev1.SchemeGroupVersion.WithKind("Pod")
+	refused := apierrors.NewInvalid(gvk.GroupKind(), "a", nil)
+	for name, test := range map[string]struct {
+		answer   error
+		is       func(error) bool
+		mirrored []string
+	}{
+		"refused":  {refused, apierrors.IsInvalid, []string{"b", "c"}},
+		"changed":  {apierrors.NewConflict(corev1.Resource("pods"), "a", nil), apierrors.IsConflict, []string{"b", "c"}},
+		"gone":     {apierrors.NewNotFound(corev1.Resource("pods"), "a"), apierrors.IsNotFound, []string{"b", "c"}},
+		"accepted": {nil, func(err error) bool { return err == nil }, []string{"a", "b", "c"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			var mirrored []string
+			manager := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+				SubResourcePatch: func(_ context.Context, _ client.Client, _ string, obj client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+					if obj.GetName() == "a" && test.answer != nil {
+						return test.answer
+					}
+					mirrored = append(mirrored, obj.GetName())
+					return nil
+				},
+			}).Build()
+			r := &Reconciler{Applier: &apply.Applier{Manager: manager, Memory: observe.NewMemory(), Clock: testclock.NewFakePassiveClock(time.Unix(0, 0))}}
+			var p plan.Plan
+			for _, pod := range []string{"a", "b", "c"} {
+				job := &unstructured.Unstructured{}
+				job.SetGroupVersionKind(gvk)
+				job.SetName(pod)
+				job.SetUID(types.UID(pod))
+				p.Manager = append(p.Manager, plan.MirrorStatus{Kind: kinds.NewTable([]string{"pod"}).Rows()[0], Job: job, Status: map[string]any{"phase": "Running"}, Urgent: true})
+			}
+			wrote, _, err := r.write(t.Context(), kinds.Ref{Kind: "PodGroup", Namespace: "team-a", Name: "pair"}, p, time.Unix(0, 0))
+			g.Expect(test.is(err)).To(BeTrue(), "%v", err)
+			g.Expect(wrote).To(BeTrue())
+			g.Expect(mirrored).To(Equal(test.mirrored))
+		})
+	}
+}
