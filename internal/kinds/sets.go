@@ -38,7 +38,7 @@ var statefulSet = Kind{
 	sameRevision: sameRevision,
 	Doc: Doc{
 		Status: setStatus, Needs: "Nothing besides Kueue",
-		Flow: "Kueue lets `replicas` go to zero and back only. A rollout is done on the manager when it is on the worker. With `maxSurge` Kueue 0.19 never finishes one, also on a cluster of its own",
+		Flow: "Kueue lets `replicas` go to zero and back only. A rollout is done on the manager when it is on the worker",
 	},
 }
 
@@ -60,7 +60,7 @@ var leaderWorkerSet = Kind{
 	},
 	Doc: Doc{
 		Status: setStatus, Needs: "LeaderWorkerSet. The manager needs its controller too",
-		Flow: "All replicas are on one worker; new ones join them there. A rollout is done on the manager when it is on the worker",
+		Flow: "All replicas are on one worker; new ones join them there. A rollout is done on the manager when it is on the worker. With `maxSurge` Kueue 0.19 never finishes one, also on a cluster of its own",
 	},
 }
 

@@ -38,7 +38,6 @@ func (v *view) serveClaim(p *Plan, w *Worker) bool {
 			v.confirm(p, w)
 			v.followEdits(p, w)
 			v.followMembers(p, w)
-			v.followReservations(p, w)
 			v.ownCopies(p, w)
 			v.letJoin(p, w)
 		}

@@ -103,18 +103,6 @@ func (v *view) sharesReservation(job interface{ GetAnnotations() map[string]stri
 	return slices.ContainsFunc(strings.Split(v.reservation(), ","), func(r string) bool { return r != "" && slices.Contains(have, r) })
 }
 
-// followReservations keeps the mark of a job of many up to date.
-func (v *view) followReservations(p *Plan, w *Worker) {
-	if !v.many() {
-		return
-	}
-	for _, job := range w.Jobs {
-		if job.GetAnnotations()[kinds.ReservationAnnotation] != v.reservation() && isThere(job) {
-			p.worker(w.Name, EditJob{Copy: job, Want: kinds.Remarked(job, v.reservation())})
-		}
-	}
-}
-
 // ownCopies makes the set an owner of its Workloads' copies, as it is where Kueue
 // makes the Workload itself. Kueue lets the pods own a copy, and these come and go
 // in a rollout: a Workload whose owners are all gone is deleted. Before the pods

@@ -140,7 +140,7 @@ func (v *view) grow(p *Plan, w *Worker) bool {
 		p.worker(w.Name, CreateWorkload{Copy: kinds.ProjectWorkload(wl, v.Ref, v.marks(w, wl)), ClusterQueue: clusterQueue(wl)})
 	case isTrue(c, kueue.WorkloadAdmitted) && c.DeletionTimestamp.IsZero():
 		p.Because = reason.Grows(w.Name, "")
-		v.followSize(p, w)
+		v.editJobs(p, w, v.sliced)
 	default:
 		v.say(p, reason.Grows(w.Name, v.progress(w)))
 	}
@@ -156,20 +156,6 @@ func (v *view) growsOn(w *Worker, c *kueue.Workload) bool {
 		return hasJob && !v.hasSlice(w.Jobs[0])
 	}
 	return !v.checkIs(v.Workloads[0], kueue.CheckStateReady) && (hasJob || len(v.replaced[w.Name]) > 0)
-}
-
-// followSize gives the job on a worker the present slice and its size.
-func (v *view) followSize(p *Plan, w *Worker) {
-	if !v.elastic() {
-		return
-	}
-	wl := v.Workloads[0]
-	for _, job := range w.Jobs {
-		want := v.Kind.Sliced(job, named(v.Jobs, job.GetName()), wl, Reservation(wl))
-		if want != nil && !v.allEnded(one(job)) && isThere(job) {
-			p.worker(w.Name, EditJob{Copy: job, Want: want})
-		}
-	}
 }
 
 // shrink lets copies that stay follow a Workload that needs less, after the job

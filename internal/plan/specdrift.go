@@ -29,32 +29,6 @@ func drifted(c, wl *kueue.Workload) bool {
 	return c.Annotations[kinds.SpecHashAnnotation] != kinds.SpecHash(wl) || kinds.Outgrown(c, wl)
 }
 
-// followEdits lets what runs on the worker follow what may change meanwhile.
-func (v *view) followEdits(p *Plan, w *Worker) {
-	v.followPriority(p, w)
-	v.followSize(p, w)
-	for _, job := range w.Jobs {
-		want := v.Kind.Flowed(named(v.Jobs, job.GetName()), job)
-		if want != nil && !v.allEnded(one(job)) && job.GetDeletionTimestamp().IsZero() {
-			p.worker(w.Name, EditJob{Copy: job, Want: want})
-		}
-	}
-}
-
-// followPriority lets copies that stay take over a changed priority.
-func (v *view) followPriority(p *Plan, w *Worker) {
-	for _, job := range w.Jobs {
-		if want := v.Kind.Classed(named(v.Jobs, job.GetName()), job); want != nil && isThere(job) {
-			p.worker(w.Name, EditJob{Copy: job, Want: want})
-		}
-	}
-	for _, c := range w.Workloads {
-		if wl := v.original(c.Name); !samePriority(c, wl) && c.DeletionTimestamp.IsZero() {
-			p.worker(w.Name, SetPriority{Copy: c, Priority: wl.Spec.Priority, PriorityClassRef: wl.Spec.PriorityClassRef})
-		}
-	}
-}
-
 func samePriority(a, b *kueue.Workload) bool {
 	return equalPtr(a.Spec.Priority, b.Spec.Priority) && equalPtr(a.Spec.PriorityClassRef, b.Spec.PriorityClassRef)
 }
