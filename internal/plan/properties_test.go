@@ -36,7 +36,7 @@ func TestProperties(t *testing.T) {
 			if p.Rule == "" || p.Because == "" || p.Again < 0 {
 				t.Fatalf("the plan is not complete: %+v", p)
 			}
-			for _, broken := range []string{creates(s, p), deletes(s, p), persists(s, p), permuted(t, s, p)} {
+			for _, broken := range []string{creates(s, p), deletes(s, p), editsOnce(p), persists(s, p), permuted(t, s, p)} {
 				if broken != "" {
 					t.Fatalf("%s: %s", show(p), broken)
 				}
@@ -155,6 +155,23 @@ func deletes(s plan.Snapshot, p plan.Plan) string {
 					return "deletes what is not there: " + d.String()
 				}
 				delete(present, d.UID)
+			}
+		}
+	}
+	return ""
+}
+
+// editsOnce: a copy is written once. A second edit, decided on the same version, would be refused.
+func editsOnce(p plan.Plan) string {
+	for _, list := range p.Workers {
+		edited := map[string]bool{}
+		for _, a := range list {
+			act, isEdit := a.(plan.EditJob)
+			if isEdit && edited[act.Copy.GetName()] {
+				return "several edits of " + act.Copy.GetName()
+			}
+			if isEdit {
+				edited[act.Copy.GetName()] = true
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func TestElasticProperties(t *testing.T) {
 			if !reflect.DeepEqual(s, before) || !reflect.DeepEqual(p, plan.Decide(before)) {
 				t.Fatalf("%s changed the Snapshot, or the same Snapshot gave another Plan", p.Rule)
 			}
-			broken := []string{deletes(s, p), persists(s, p), permuted(t, s, p)}
+			broken := []string{deletes(s, p), editsOnce(p), persists(s, p), permuted(t, s, p)}
 			for name, list := range p.Workers {
 				for _, a := range list {
 					switch act := a.(type) {
