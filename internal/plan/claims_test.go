@@ -40,6 +40,14 @@ func priority(p int32) with { return manager(func(wl *kueue.Workload) { wl.Spec.
 
 func leaving(wl *kueue.Workload) { wl.DeletionTimestamp = &now0 }
 
+func jobGoing(_ *plan.Snapshot, w *plan.Worker) { deleted(w.Jobs[0]) }
+
+// unclaimed: Kueue evicted the job and reserved again.
+func unclaimed(s *plan.Snapshot) {
+	manager(func(wl *kueue.Workload) { wl.Status.ClusterName = nil })(s)
+	check(kueue.CheckStatePending)(s)
+}
+
 func noCopies(_ *plan.Snapshot, w *plan.Worker) { w.Workloads = nil }
 
 func noJobThere(_ *plan.Snapshot, w *plan.Worker) { w.Jobs = nil }
@@ -62,6 +70,11 @@ var claims = []ruleCase{
 	{rule: "FinishedOnWorker", name: "though evicted meanwhile", when: snap(claimedBy("w1"), started, finishedOn("w1", time.Minute), jobStatus("w1", ended), managerCondition(kueue.WorkloadEvicted)), does: mirrors},
 	{rule: "FinishedOnWorker", name: "though its quota went meanwhile", when: snap(claimedBy("w1"), finishedOn("w1", time.Minute), jobStatus("w1", ended), noReservation()), does: mirrors},
 	{rule: "FinishedOnWorker", name: "though the check is Retry", when: snap(claimedBy("w1"), finishedOn("w1", time.Minute), jobStatus("w1", ended), check(kueue.CheckStateRetry)), does: mirrors},
+	{rule: "FinishedOnWorker", name: "though its Workload there was deleted since", when: snap(claimedBy("w1"), started, jobStatus("w1", ended), on("w1", noCopies)), does: mirrors,
+		unless: snap(claimedBy("w1"), started, jobStatus("w1", runs), on("w1", noCopies)), then: "Claimed"},
+	{rule: "Over", name: "also when its Workload there was deleted since", when: snap(claimedBy("w1"), started, jobStatus("w1", ended), managerStatus(ended), on("w1", noCopies)), does: "w1: delete Job train"},
+	{rule: "WaitForCleanup", name: "the end without a Workload of an earlier reservation", when: snap(claimedBy("w1"), started, jobStatus("w1", ended), on("w1", noCopies), evictedSince(), unclaimed), does: "manager: set check of wl to Pending | w1: delete Job train"},
+	{rule: "Claimed", name: "the end of what was told to stop is none", when: snap(claimedBy("w1"), started, jobStatus("w1", ended), on("w1", noCopies), on("w1", jobGoing)), does: retry},
 	{rule: "FinishedOnWorker", name: "waits for the job's own end to be seen", when: snap(claimedBy("w1"), started, finishedOn("w1", time.Minute), jobStatus("w1", runs), managerStatus(runs))},
 	{rule: "Over", name: "never again", when: snap(claimedBy("w1"), managerStatus(ended)), does: "w1: " + deleteBoth, unless: snap(claimedBy("w1")), then: "Claimed"},
 	{rule: "Over", name: "nor anew", when: snap(managerStatus(ended))},

@@ -81,11 +81,14 @@ func (r *result) endedAt() time.Time {
 }
 
 func (v *view) isOver(w *Worker) bool {
-	if v.Kind == nil || len(v.Jobs) == 0 || len(w.Jobs) == 0 || len(v.Workloads) == 0 || len(w.Workloads) == 0 {
+	if v.Kind == nil || len(v.Jobs) == 0 || len(w.Jobs) == 0 || len(v.Workloads) == 0 {
 		return false
 	}
 	if slices.ContainsFunc(w.Jobs, v.isOfAnother) {
 		return false
+	}
+	if len(w.Workloads) == 0 {
+		return v.endedAlone(w)
 	}
 	for _, c := range w.Workloads {
 		wl := v.original(c.Name)
@@ -94,6 +97,13 @@ func (v *view) isOver(w *Worker) bool {
 		}
 	}
 	return true
+}
+
+// endedAlone: Kueue on the worker may be told to delete Workloads some time after their end, which nobody may have
+// seen meanwhile. Then the job itself says it, unless it was told to stop. As soon as the manager shows it, it is Over.
+func (v *view) endedAlone(w *Worker) bool {
+	isOld := func(job *unstructured.Unstructured) bool { return !isThere(job) || !v.jobIsCurrent(w, job) }
+	return v.allEnded(w.Jobs) && v.Kind.Whole(w.Jobs) && !slices.ContainsFunc(w.Jobs, isOld) && !v.allEnded(v.Jobs)
 }
 
 // isOfAnother tells whether a job's copy has no original on the manager, or one that was made anew.

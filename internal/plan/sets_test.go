@@ -290,5 +290,7 @@ var sets = []ruleCase{
 	{rule: "Claimed", name: "one that ended does not run again elsewhere", when: snap(pods(pending, succeeded), ofCount("2"), claim("w1"), offered("w1"), admitted("w1", time.Minute)), does: "w1: create Pod a"},
 	{rule: "Gone", name: "pods that Kueue holds for a Workload that is gone", when: snap(pods(runningP, runningP), running("w1"), noJob, on("w1", goingHeld), on("w1", noCopies)), does: "w1: let Pod a go, let Pod b go"},
 	{rule: "Gone", name: "as long as it is there Kueue sees to them", when: snap(pods(runningP, runningP), running("w1"), noJob, on("w1", goingHeld)), does: "w1: delete Workload wl"},
+	{rule: "FinishedOnWorker", name: "a group whose Workload there was deleted since", when: snap(pods(runningP, runningP), ofCount("2"), running("w1"), podsThere("w1", succeeded), on("w1", noCopies)), does: "manager: mirror status of Pod a, mirror status of Pod b"},
+	{rule: "Claimed", name: "one that is not whole is not over by that", when: snap(pods(runningP, runningP), ofCount("2"), running("w1"), podsThere("w1", succeeded), on("w1", secondPodFailed), on("w1", noCopies)), does: retry, because: "the Workload is gone"},
 	{rule: "Over", name: "a group whose pods all ended", when: snap(pods(succeeded, succeeded), running("w1")), does: "w1: delete Pod a, delete Pod b, delete Workload wl"},
 }

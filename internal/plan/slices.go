@@ -21,7 +21,7 @@ func (v *view) elastic() bool {
 // that has quota. As soon as a slice has quota on the manager, Kueue there
 // assigns it to the worker of the one that it replaces, and ends that one.
 func (v *view) setSlicesApart() {
-	if !v.elastic() || len(v.Workloads) < 2 {
+	if !v.elastic() || len(v.Workloads) == 0 {
 		return
 	}
 	current := slices.MaxFunc(v.Workloads, compareSlices)
@@ -29,6 +29,10 @@ func (v *view) setSlicesApart() {
 		if wl != current {
 			v.slices = append(v.slices, wl)
 		}
+	}
+	if name := kinds.Replaces(current); name != "" && byName(v.slices, name) == nil {
+		// Kueue may be told to delete Workloads that are finished, before the next slice runs on the worker.
+		v.slices = append(v.slices, &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: current.Namespace, Name: name}})
 	}
 	v.Workloads = []*kueue.Workload{current}
 	for i := range v.Workers {
@@ -80,7 +84,7 @@ func (v *view) setSliceCopiesApart(w *Worker) {
 func (v *view) keepReplaced(w *Worker) {
 	var kept []*kueue.Workload
 	for _, c := range v.replaced[w.Name] {
-		if w.Name == v.claim() && !v.isResliced(w) && originUID(c) == string(byName(v.slices, c.Name).UID) {
+		if w.Name == v.claim() && !v.isResliced(w) && isOf(c, byName(v.slices, c.Name)) {
 			kept = append(kept, c)
 			continue
 		}
@@ -88,6 +92,11 @@ func (v *view) keepReplaced(w *Worker) {
 		v.setApart(w, c, kueue.SchemeGroupVersion.WithKind("Workload"))
 	}
 	v.replaced[w.Name] = kept
+}
+
+// isOf tells whether a copy is of this slice; of one that is deleted only the name is known.
+func isOf(c, slice *kueue.Workload) bool {
+	return slice.UID == "" || originUID(c) == string(slice.UID)
 }
 
 // isResliced tells whether Kueue on the worker knows that the job runs by the present slice.

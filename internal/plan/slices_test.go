@@ -77,6 +77,9 @@ func replaced(wl *kueue.Workload) {
 	setCondition(wl, kueue.WorkloadFinished, true, kueue.WorkloadSliceReplaced, time.Second)
 }
 
+// noFirst: Kueue on the manager is told to delete Workloads that are finished.
+func noFirst(s *plan.Snapshot) { s.Workloads = s.Workloads[1:] }
+
 func first(change func(*kueue.Workload)) with {
 	return func(s *plan.Snapshot) { change(s.Workloads[0]) }
 }
@@ -128,6 +131,12 @@ var growths = []ruleCase{
 	{rule: "Claimed", name: "then the check is Ready", when: snap(grown), does: "manager: set check of next to Ready"},
 	{rule: "Claimed", name: "the old copy stays until Kueue has seen the new one", when: snap(grown, second(func(wl *kueue.Workload) { wl.Status.AdmissionChecks[0].State = kueue.CheckStateReady }))},
 	{rule: "Claimed", name: "then it goes", when: snap(grown, owned("w1", "next"), second(func(wl *kueue.Workload) { wl.Status.AdmissionChecks[0].State = kueue.CheckStateReady })), does: "w1: delete Workload wl"},
+	{rule: "Claimed", name: "the same when Kueue deleted the predecessor on the manager", when: snap(growing, noFirst), does: "w1: create Workload next"},
+	{rule: "Claimed", name: "which is of no use before the next is admitted", when: snap(growing, nextOffered("w1"), noFirst), does: "manager: set check of next to Pending"},
+	{rule: "Claimed", name: "nor needed then", when: snap(growing, nextOffered("w1"), nextAdmitted("w1"), noFirst), does: "w1: edit Job train"},
+	{rule: "Claimed", name: "its copy goes all the same", when: snap(grown, owned("w1", "next"), second(func(wl *kueue.Workload) { wl.Status.AdmissionChecks[0].State = kueue.CheckStateReady }), noFirst), does: "w1: delete Workload wl"},
+	{rule: "Claimed", name: "and a copy that vanished is missed", when: snap(grown, second(func(wl *kueue.Workload) { wl.Status.AdmissionChecks[0].State = kueue.CheckStateReady }), on("w1", noSecondCopy), noFirst), does: "manager: set check of next to Retry", because: "the Workload is gone"},
+	{rule: "NoQuota", name: "one that lost its quota takes all along", when: snap(growing, nextOffered("w1"), second(func(wl *kueue.Workload) { wl.Status.Admission = nil }), noFirst), does: "w1: delete Job train, delete Workload next, delete Workload wl"},
 	{rule: "EvictedOnWorker", name: "the slice by which a growing job runs", when: snap(growing, nextOffered("w1"), firstCopy("w1", preempted)), does: "manager: set check of next to Retry",
 		unless: snap(growing, nextOffered("w1")), then: "Claimed"},
 	{rule: "EvictedOnManager", name: "the present slice", when: snap(growing, nextOffered("w1"), second(func(wl *kueue.Workload) { preempted(wl); wl.Status.ClusterName = nil })),
