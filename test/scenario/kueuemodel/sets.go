@@ -105,7 +105,7 @@ func (m *Model) setController(set *unstructured.Unstructured, pods []*unstructur
 func (m *Model) roll(set *unstructured.Unstructured, pods []*unstructured.Unstructured) Step {
 	for _, pod := range slices.Backward(pods) {
 		switch {
-		case image(pod, "spec") != image(set, "spec", "leaderWorkerTemplate", "workerTemplate", "spec"):
+		case Image(pod, "spec") != Image(set, "spec", "leaderWorkerTemplate", "workerTemplate", "spec"):
 			return m.remove("roll", pod)
 		case !Ready(pod):
 			return Step{}
@@ -179,8 +179,8 @@ func Replicas(set *unstructured.Unstructured) int64 {
 	return n
 }
 
-// image stands for all of a pod's template.
-func image(obj *unstructured.Unstructured, spec ...string) string {
+// Image stands for all of a pod's template.
+func Image(obj *unstructured.Unstructured, spec ...string) string {
 	containers, _, _ := unstructured.NestedSlice(obj.Object, append(spec, "containers")...)
 	if len(containers) == 0 {
 		return ""
