@@ -61,7 +61,7 @@ func (s *session) show(names []string) {
 // job tells all of a job that has one Workload; of one with several, those are told of by themselves.
 func (s *session) job(name string) string {
 	job := s.world.Manager.Job(world.Namespace, name)
-	if len(s.parts(name)) > 0 {
+	if job != nil && job.GetKind() == cluster.Set.Kind {
 		return fmt.Sprintf("rule=%s set=%s", s.world.Rule(name), s.set(s.world.Manager, job))
 	}
 	return fmt.Sprintf("%s rule=%s job=%s", s.dispatch(name), s.world.Rule(name), managerJob(job))

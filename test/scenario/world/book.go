@@ -60,6 +60,7 @@ func (w *World) noteManager(e cluster.Event) {
 	switch obj := e.New.(type) {
 	case *kueue.Workload:
 		w.noteOffers(obj)
+		w.checkOneHome(obj)
 		if e.Old != nil {
 			w.noteEviction(e.Old.(*kueue.Workload), obj)
 		}

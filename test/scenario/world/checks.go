@@ -25,6 +25,7 @@ func (w *World) checkManagerWrite(write cluster.Write) {
 	w.checkClaim(was, write.New.(*kueue.Workload))
 	if checkState(was) != kueue.CheckStateRetry && checkState(write.New.(*kueue.Workload)) == kueue.CheckStateRetry {
 		w.checkRetryNeeded(was)
+		w.checkNotScaledAway(was)
 	}
 }
 
@@ -87,7 +88,7 @@ func (w *World) healthy(worker *Worker, wl *kueue.Workload, owner string) bool {
 	c, job := worker.Cluster.Workload(wl.Namespace, wl.Name), w.JobOn(worker.Name, owner)
 	return c != nil && ours(c) && job != nil && ours(job) && w.holdsClaim(worker.Name, job) &&
 		c.Annotations[kinds.ReservationAnnotation] == plan.Reservation(wl) && c.Annotations[kinds.SpecHashAnnotation] == kinds.SpecHash(wl) &&
-		!finished(c) && !hasTrue(c, kueue.WorkloadEvicted)
+		!hasTrue(c, kueue.WorkloadEvicted) && !slices.ContainsFunc(w.Copies(worker.Name, owner), finished)
 }
 
 // configuredNow are the workers that the MultiKueueConfig names.
@@ -108,8 +109,11 @@ func (w *World) checkWorkerWrite(worker *Worker, write cluster.Write) {
 	if !ours(write.Old) {
 		w.Violation("invariant 2: Ferry tries to %s %s on %s, which is not its own", write.Verb, write.Key, worker.Name)
 	}
-	if job, ok := write.Old.(*unstructured.Unstructured); ok && write.Verb == "delete" {
-		w.checkResultKept(worker, job)
+	if write.Verb == "delete" {
+		w.checkCopyKept(worker, write.Old)
+		if job, ok := write.Old.(*unstructured.Unstructured); ok {
+			w.checkResultKept(worker, job)
+		}
 	}
 }
 

@@ -54,9 +54,15 @@ func (w *World) editSet(name string, change func(*unstructured.Unstructured)) {
 	w.Manager.Edit(refKey(w.refOf(name)), func(o client.Object) { change(o.(*unstructured.Unstructured)) })
 }
 
-// siblings are all Workloads of the job that a manager's Workload belongs to.
+// siblings are all Workloads of the job that a manager's Workload belongs to, be the job there or not.
 func (w *World) siblings(wl *kueue.Workload) []*kueue.Workload {
-	return w.Workloads(wl.OwnerReferences[0].Name)
+	var wls []*kueue.Workload
+	for _, obj := range w.Manager.List("Workload") {
+		if o := obj.GetOwnerReferences(); len(o) > 0 && o[0].UID == wl.OwnerReferences[0].UID {
+			wls = append(wls, obj.(*kueue.Workload))
+		}
+	}
+	return wls
 }
 
 // PodsOf are the pods of a set on a cluster.

@@ -3,6 +3,7 @@ package world
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,7 +81,8 @@ func (w *World) RemoveForeign(worker, name string) {
 // DeleteOnWorker lets somebody on the worker delete Ferry's copy, of the job or of its Workload.
 func (w *World) DeleteOnWorker(worker, name, kind string) {
 	c := w.workers[worker].Cluster
-	if job := w.JobOn(worker, name); kind == "Job" && job != nil && ours(job) {
+	whole, _, _ := strings.Cut(name, "/")
+	if job := w.JobOn(worker, whole); kind == "Job" && job != nil && ours(job) {
 		delete(w.book.results, origin(job))
 		c.Remove(cluster.KeyOf(job))
 	}
@@ -106,14 +108,18 @@ func (w *World) OutOfSync(worker, name string) bool {
 // SetCheck sets another check of the job's Workload.
 func (w *World) SetCheck(name, check string, state kueue.CheckState) {
 	for _, wl := range w.Workloads(name) {
-		w.Manager.Kueue(cluster.KeyOf(wl), func(wl *kueue.Workload) {
-			for i := range wl.Status.AdmissionChecks {
-				if c := &wl.Status.AdmissionChecks[i]; string(c.Name) == check {
-					c.State, c.LastTransitionTime = state, w.Manager.Now()
-				}
-			}
-		})
+		w.setCheck(wl, check, state)
 	}
+}
+
+func (w *World) setCheck(wl *kueue.Workload, check string, state kueue.CheckState) {
+	w.Manager.Kueue(cluster.KeyOf(wl), func(wl *kueue.Workload) {
+		for i := range wl.Status.AdmissionChecks {
+			if c := &wl.Status.AdmissionChecks[i]; string(c.Name) == check {
+				c.State, c.LastTransitionTime = state, w.Manager.Now()
+			}
+		}
+	})
 }
 
 // SetPriority changes the priority of the job's Workload on the manager.
