@@ -91,7 +91,7 @@ func format(blocks []block) string {
 
 // ofOtherKinds are the rules that no batch Job and no LeaderWorkerSet meets, and these worlds have no other
 // jobs. The tables of internal/plan and the e2e tests show them.
-var ofOtherKinds = []string{"NotGated", "WaitForFamily"}
+var ofOtherKinds = []string{"WaitForFamily"}
 
 // TestEveryRuleOccurs: a rule that no transcript shows is a rule that nobody can read about.
 func TestEveryRuleOccurs(t *testing.T) {

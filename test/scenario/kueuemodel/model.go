@@ -28,6 +28,8 @@ type Model struct {
 	Cluster *cluster.Cluster
 	// Manager is set on the manager, where jobs with managedBy are left to Ferry.
 	Manager bool
+	// Ungated is set on a manager where Ferry's webhook does not see new pods.
+	Ungated bool
 	// Checks are the admission checks of the manager's only ClusterQueue.
 	Checks []kueue.AdmissionCheckReference
 	// Capacity is how many Workloads may hold quota at once.

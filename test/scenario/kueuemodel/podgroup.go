@@ -14,7 +14,7 @@ import (
 // gate keeps a new pod from running, as Kueue's webhook does, and on the manager Ferry's.
 func (m *Model) gate(pod *unstructured.Unstructured) {
 	gates := []any{map[string]any{"name": kinds.KueueGate}}
-	if m.Manager {
+	if m.Manager && !m.Ungated {
 		gates = append(gates, map[string]any{"name": kinds.Gate})
 		label(pod, kinds.GatedLabel, "true")
 	}

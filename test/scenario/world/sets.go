@@ -50,6 +50,13 @@ func (w *World) Roll(name, image string) {
 	})
 }
 
+// DeletePods deletes the pods of a set on the manager, which makes them anew.
+func (w *World) DeletePods(name string) {
+	for _, pod := range PodsOf(w.Manager, w.Manager.Job(Namespace, name)) {
+		w.Manager.Remove(cluster.KeyOf(pod))
+	}
+}
+
 func (w *World) editSet(name string, change func(*unstructured.Unstructured)) {
 	w.Manager.Edit(refKey(w.refOf(name)), func(o client.Object) { change(o.(*unstructured.Unstructured)) })
 }
