@@ -120,10 +120,10 @@ func (s *session) workers(words []string) {
 	s.world, s.seen = world.New(o), map[string]int{}
 }
 
-// submit job NAME [PARALLELISM] | submit plain-job NAME | submit set NAME [REPLICAS] | submit other KIND NAME
+// submit job NAME [PARALLELISM] | submit plain-job NAME | submit set NAME [REPLICAS] | submit pod NAME [FAMILY] | submit other KIND NAME
 func (s *session) submit(a []string) {
 	size := int64(1)
-	if len(a) > 2 && a[0] != "other" {
+	if len(a) > 2 && a[0] != "other" && a[0] != "pod" {
 		size = int64(number(a[2]))
 	}
 	var err error
@@ -134,6 +134,8 @@ func (s *session) submit(a []string) {
 		err = s.world.SubmitJob(world.NewJob(a[1], size))
 	case "set":
 		err = s.world.SubmitSet(a[1], size)
+	case "pod":
+		err = s.world.SubmitPod(a[1], strings.Join(a[2:], ""))
 	case "other":
 		err = s.world.SubmitOther(a[1], a[2])
 	}

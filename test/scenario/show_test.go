@@ -137,6 +137,8 @@ func state(job *unstructured.Unstructured) string {
 	ended, success := kueuemodel.Ended(job)
 	active, _, _ := unstructured.NestedInt64(job.Object, "status", "active")
 	switch {
+	case job.GetKind() == cluster.Pod.Kind:
+		return podState(job)
 	case ended && success:
 		return "complete"
 	case ended:
@@ -149,6 +151,18 @@ func state(job *unstructured.Unstructured) string {
 		return "suspended"
 	default:
 		return "started"
+	}
+}
+
+func podState(pod *unstructured.Unstructured) string {
+	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
+	switch {
+	case phase != "":
+		return strings.ToLower(phase)
+	case kueuemodel.Suspended(pod):
+		return "gated"
+	default:
+		return "pending"
 	}
 }
 

@@ -106,7 +106,7 @@ func (c *Cluster) Workload(namespace, name string) *kueue.Workload {
 // Job returns the stored job of a name, of whatever kind, to be read only; nil when there is none.
 func (c *Cluster) Job(namespace, name string) *unstructured.Unstructured {
 	for _, kind := range JobKinds {
-		if job, found := c.objects[Key{kind.Kind, namespace, name}].(*unstructured.Unstructured); found {
+		if job, found := c.objects[Key{kind.Kind, namespace, name}].(*unstructured.Unstructured); found && !IsPart(job) {
 			return job
 		}
 	}
@@ -118,7 +118,9 @@ func (c *Cluster) Jobs() []*unstructured.Unstructured {
 	var jobs []*unstructured.Unstructured
 	for _, kind := range JobKinds {
 		for _, obj := range c.List(kind.Kind) {
-			jobs = append(jobs, obj.(*unstructured.Unstructured))
+			if !IsPart(obj) {
+				jobs = append(jobs, obj.(*unstructured.Unstructured))
+			}
 		}
 	}
 	return jobs

@@ -4,6 +4,9 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ferry.dev/ferry/internal/kinds"
 )
 
 // The kinds of jobs that a cluster has, and what some are made of.
@@ -14,10 +17,12 @@ var (
 )
 
 // JobKinds are the kinds of jobs. The jobs of a namespace have different names, whatever their kinds.
-var JobKinds = []schema.GroupVersionKind{Job, Set}
+var JobKinds = []schema.GroupVersionKind{Job, Set, Pod}
 
-// Dispatched are all kinds that Ferry watches beside Workloads.
-var Dispatched = []schema.GroupVersionKind{Job, Set, Pod}
+// IsPart tells whether an object belongs to a job of another kind, as the pods of a set do.
+func IsPart(obj client.Object) bool {
+	return obj.GetAnnotations()[kinds.SuspendingParent] != ""
+}
 
 // resources are the API's paths.
 var resources = map[string]schema.GroupResource{

@@ -63,9 +63,9 @@ func (m *Model) withoutWorkload(job *unstructured.Unstructured, ended bool) Step
 func (m *Model) makeWorkload(job *unstructured.Unstructured) {
 	parallelism, _, _ := unstructured.NestedInt64(job.Object, "spec", "parallelism")
 	// Kueue's suffix is a hash of the UID.
-	wl := newWorkload(job, "job-"+job.GetName()+"-"+strings.ReplaceAll(string(job.GetUID()), "manager-", ""))
+	wl := newWorkload(job, strings.ToLower(job.GetKind())+"-"+job.GetName()+"-"+strings.ReplaceAll(string(job.GetUID()), "manager-", ""))
 	wl.OwnerReferences = []metav1.OwnerReference{controllerOf(job)}
-	wl.Spec.PodSets[0].Count = int32(parallelism)
+	wl.Spec.PodSets[0].Count = max(int32(parallelism), 1)
 	if _, err := m.Cluster.Create(wl); err != nil {
 		m.Cluster.Violation("Kueue cannot make the Workload of %s: %v", job.GetName(), err)
 	}

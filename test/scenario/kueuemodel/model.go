@@ -72,6 +72,13 @@ func (m *Model) list() []Step {
 			add(s)
 		}
 	}
+	for _, obj := range m.Cluster.List(cluster.Pod.Kind) {
+		if !cluster.IsPart(obj) {
+			for _, s := range m.reconcileSinglePod(obj.(*unstructured.Unstructured)) {
+				add(s)
+			}
+		}
+	}
 	for _, obj := range m.Cluster.List("Workload") {
 		for _, s := range m.reconcileWorkload(obj.(*kueue.Workload)) {
 			add(s)

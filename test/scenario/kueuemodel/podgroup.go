@@ -11,8 +11,8 @@ import (
 	"ferry.dev/ferry/test/scenario/cluster"
 )
 
-// gate keeps a new pod from running, as Kueue's webhook does, and on the manager Ferry's.
-func (m *Model) gate(pod *unstructured.Unstructured) {
+// Gate keeps a new pod from running, as Kueue's webhook does, and on the manager Ferry's.
+func (m *Model) Gate(pod *unstructured.Unstructured) {
 	gates := []any{map[string]any{"name": kinds.KueueGate}}
 	if m.Manager && !m.Ungated {
 		gates = append(gates, map[string]any{"name": kinds.Gate})
@@ -57,7 +57,7 @@ func (m *Model) reconcilePod(pod *unstructured.Unstructured, wl *kueue.Workload)
 
 // kubelet runs a pod that no gate holds back.
 func (m *Model) kubelet(pod *unstructured.Unstructured) Step {
-	if len(gatesOf(pod)) > 0 || Ready(pod) {
+	if ended, _ := podEnded(pod); ended || len(gatesOf(pod)) > 0 || Ready(pod) {
 		return Step{}
 	}
 	return m.status("run", pod, func(status map[string]any) {

@@ -130,7 +130,7 @@ func (m *Model) makePod(set *unstructured.Unstructured, index int64) {
 	}
 	annotations[kinds.SuspendingParent] = "leaderworkerset.x-k8s.io/leaderworkerset"
 	pod.SetAnnotations(annotations)
-	m.gate(pod)
+	m.Gate(pod)
 	_, _ = m.Cluster.Create(pod)
 }
 

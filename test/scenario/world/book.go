@@ -120,7 +120,7 @@ func (w *World) noteEnd(old client.Object, job *unstructured.Unstructured) {
 
 // noteWorker keeps the results, and checks who runs.
 func (w *World) noteWorker(worker *Worker, e cluster.Event) {
-	if e.New == nil || e.Key.Kind == cluster.Pod.Kind || !ours(e.New) {
+	if e.New == nil || cluster.IsPart(e.New) || !ours(e.New) {
 		return
 	}
 	if wl, isWorkload := e.New.(*kueue.Workload); isWorkload && hasTrue(wl, kueue.WorkloadAdmitted) {

@@ -168,7 +168,11 @@ func (w *World) Leftovers() []string {
 			continue
 		}
 		c := w.workers[name].Cluster
-		for _, obj := range slices.Concat(c.List("Workload"), c.List(cluster.Job.Kind), c.List(cluster.Set.Kind)) {
+		held := c.List("Workload")
+		for _, job := range c.Jobs() {
+			held = append(held, job)
+		}
+		for _, obj := range held {
 			if ours(obj) && !w.needed(name, obj) {
 				left = append(left, name+": "+cluster.KeyOf(obj).String())
 			}
@@ -197,8 +201,10 @@ func (w *World) needed(worker string, obj client.Object) bool {
 // Unfinished are the manager's active jobs that did not come to an end (invariant 6).
 func (w *World) Unfinished() []string {
 	var names []string
-	for _, obj := range w.Manager.List(cluster.Job.Kind) {
-		job := obj.(*unstructured.Unstructured)
+	for _, job := range w.Manager.Jobs() {
+		if job.GetKind() == cluster.Set.Kind {
+			continue // it has no end
+		}
 		wl := w.Kueue.WorkloadOf(job)
 		ended, _ := kueuemodel.Ended(job)
 		if wl == nil || !ended || !finished(wl) {

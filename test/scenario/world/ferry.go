@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -49,7 +50,7 @@ func (w *World) StartFerry() {
 	memory := observe.NewMemory()
 	f := &ferry{world: w, lanes: map[string]*lane.Reconciler{}, queues: map[string]*queue{}, busy: map[string][]kinds.Ref{}}
 	streams := []cache.Stream{cache.All("Workload"), cache.Labelled(cluster.Pod.Kind, kinds.GatedLabel), cache.All("AdmissionCheck"), cache.All("MultiKueueConfig")}
-	for _, kind := range cluster.JobKinds {
+	for _, kind := range []schema.GroupVersionKind{cluster.Job, cluster.Set} {
 		streams = append(streams, cache.All(kind.Kind))
 	}
 	f.cache = cache.New(w.Manager, streams...)
@@ -140,7 +141,7 @@ func (f *ferry) held(name string) {
 		return
 	}
 	held := l.cache.Shown("Workload")
-	for _, kind := range cluster.Dispatched {
+	for _, kind := range cluster.JobKinds {
 		if l.jobs {
 			held = append(held, l.cache.Shown(kind.Kind)...)
 		}

@@ -47,9 +47,9 @@ func (l *link) refuse(kind string) error {
 
 // dispatched is a kind that Ferry dispatches; nil for what every worker serves.
 func dispatched(kind string) *schema.GroupVersionKind {
-	for i := range cluster.Dispatched {
-		if cluster.Dispatched[i].Kind == kind {
-			return &cluster.Dispatched[i]
+	for i := range cluster.JobKinds {
+		if cluster.JobKinds[i].Kind == kind {
+			return &cluster.JobKinds[i]
 		}
 	}
 	return nil

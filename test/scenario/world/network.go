@@ -34,10 +34,10 @@ func (w *World) Connect(name string) {
 	}
 	l := &link{world: w, worker: worker}
 	streams := []cache.Stream{cache.Ours("Workload", Origin), cache.All("LocalQueue")}
-	for _, kind := range cluster.Dispatched {
+	for _, kind := range cluster.JobKinds {
 		streams = append(streams, cache.Ours(kind.Kind, Origin))
 	}
-	for _, kind := range cluster.JobKinds {
+	for _, kind := range []schema.GroupVersionKind{cluster.Job, cluster.Set} {
 		streams = append(streams, cache.Names(kind))
 	}
 	l.cache = cache.New(worker.Cluster, streams...)

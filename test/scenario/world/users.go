@@ -56,8 +56,11 @@ func (w *World) Delete(name string) { w.Manager.Remove(refKey(w.refOf(name))) }
 // Foreign makes somebody else's job on a worker; by another manager when its origin is given.
 func (w *World) Foreign(worker, name, origin string) error {
 	job := newJob(name, 1)
-	if w.kindOf(name) == cluster.Set {
+	switch w.kindOf(name) {
+	case cluster.Set:
 		job = newSet(name, 1)
+	case cluster.Pod:
+		job = newPod(name)
 	}
 	job.SetLabels(nil)
 	if origin != "" {
