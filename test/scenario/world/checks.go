@@ -202,8 +202,8 @@ func (w *World) needed(worker string, obj client.Object) bool {
 func (w *World) Unfinished() []string {
 	var names []string
 	for _, job := range w.Manager.Jobs() {
-		if job.GetKind() == cluster.Set.Kind {
-			continue // it has no end
+		if serves(job) {
+			continue
 		}
 		wl := w.Kueue.WorkloadOf(job)
 		ended, _ := kueuemodel.Ended(job)

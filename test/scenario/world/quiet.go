@@ -25,7 +25,7 @@ func (g *game) change(name string) {
 
 // quiet scales and rolls sets when nothing else happens: whoever stays runs on undisturbed.
 func (g *game) quiet() {
-	for range 3 * len(g.sets) {
+	for range 2 * len(g.sets) {
 		if len(g.world.violations) > 0 {
 			return
 		}

@@ -31,8 +31,8 @@ func Random(seed uint64) *World {
 type game struct {
 	world *World
 	rand  *rand.Rand
-	// jobs are the names of batch Jobs, sets those of LeaderWorkerSets.
-	jobs, sets []string
+	// jobs are the names of batch Jobs, sets those of LeaderWorkerSets, pods those of single pods.
+	jobs, sets, pods []string
 	// config is what the MultiKueueConfig lists at the end.
 	config []string
 }
@@ -48,6 +48,9 @@ func newGame(r *rand.Rand) *game {
 	for i := range r.IntN(3) {
 		g.sets = append(g.sets, fmt.Sprintf("set%d", i+1))
 	}
+	for i := range r.IntN(4) {
+		g.pods = append(g.pods, fmt.Sprintf("pod%d", i+1))
+	}
 	o := Options{
 		Workers: g.config, Capacity: 1 + r.IntN(3) + 2*len(g.sets), Rand: r, StepSize: 1 + r.IntN(2), Round: time.Minute,
 		Dispatcher: pick(r, placement.AllAtOnceName, placement.AllAtOnceName, placement.IncrementalName, ExternalDispatcher),
@@ -58,6 +61,9 @@ func newGame(r *rand.Rand) *game {
 	g.world = New(o)
 	for _, name := range g.sets {
 		g.world.Call(name, cluster.Set)
+	}
+	for _, name := range g.pods {
+		g.world.Call(name, cluster.Pod)
 	}
 	if r.IntN(4) > 0 {
 		g.world.Faults = Faults{Fail: r.IntN(100), Lose: r.IntN(100), Late: r.IntN(60), Conflict: r.IntN(150), Between: r.IntN(400)}
@@ -89,7 +95,7 @@ func (g *game) step() {
 }
 
 // all are the names of all jobs.
-func (g *game) all() []string { return slices.Concat(g.jobs, g.sets) }
+func (g *game) all() []string { return slices.Concat(g.jobs, g.sets, g.pods) }
 
 func (g *game) isSet(name string) bool { return slices.Contains(g.sets, name) }
 
@@ -103,11 +109,14 @@ func (g *game) part(name string) string {
 
 func (g *game) submit(name string) {
 	g.world.Tracef("user: submit %s", name)
-	if g.isSet(name) {
+	switch {
+	case g.isSet(name):
 		_ = g.world.SubmitSet(name, int64(1+g.rand.IntN(3)))
-		return
+	case slices.Contains(g.pods, name):
+		_ = g.world.SubmitPod(name, pick(g.rand, "", "web"))
+	default:
+		_ = g.world.Submit(name, int64(1+g.rand.IntN(2)))
 	}
-	_ = g.world.Submit(name, int64(1+g.rand.IntN(2)))
 }
 
 func (g *game) user() {
@@ -214,8 +223,8 @@ func (g *game) calm() {
 		for _, job := range g.all() {
 			w.RemoveForeign(name, job)
 		}
-		if len(g.sets) > 0 {
-			// Sets have no end, and wait for all that they need.
+		if len(g.sets)+len(g.pods) > 0 {
+			// Sets and Deployments have no end, and wait for all that they need.
 			w.workers[name].Kueue.Capacity = 1000
 		}
 	}

@@ -58,29 +58,42 @@ func (w *World) checkCopyKept(worker *Worker, obj client.Object) {
 	}
 }
 
-// Unsettled are the manager's sets of which not all runs on one worker, and shows on the manager.
+// serves tells whether a job has no end: a set, or a pod of a Deployment.
+func serves(job *unstructured.Unstructured) bool {
+	policy, _, _ := unstructured.NestedString(job.Object, "spec", "restartPolicy")
+	return job.GetKind() == cluster.Set.Kind || policy == "Always"
+}
+
+// Unsettled are the manager's jobs without an end of which not all runs on one worker, and shows on the manager.
 func (w *World) Unsettled() []string {
 	var names []string
-	for _, obj := range w.Manager.List(cluster.Set.Kind) {
-		if set := obj.(*unstructured.Unstructured); !w.isWhole(set) {
-			names = append(names, set.GetName())
+	for _, job := range w.Manager.Jobs() {
+		if serves(job) && !w.runsWell(job) {
+			names = append(names, job.GetName())
 		}
 	}
 	return names
 }
 
-func (w *World) isWhole(set *unstructured.Unstructured) bool {
-	wls := w.Workloads(set.GetName())
+func (w *World) runsWell(job *unstructured.Unstructured) bool {
+	wls := w.Workloads(job.GetName())
+	for _, wl := range wls {
+		if checkState(wl) != kueue.CheckStateReady || !hasTrue(wl, kueue.WorkloadAdmitted) || wl.Status.ClusterName == nil {
+			return false
+		}
+	}
+	if job.GetKind() == cluster.Pod.Kind {
+		return len(wls) == 1 && kueuemodel.Ready(job)
+	}
+	return w.isWhole(job, wls)
+}
+
+func (w *World) isWhole(set *unstructured.Unstructured, wls []*kueue.Workload) bool {
 	if int64(len(wls)) != kueuemodel.Replicas(set) {
 		return false
 	}
 	if len(wls) == 0 {
 		return true
-	}
-	for _, wl := range wls {
-		if checkState(wl) != kueue.CheckStateReady || !hasTrue(wl, kueue.WorkloadAdmitted) || wl.Status.ClusterName == nil {
-			return false
-		}
 	}
 	home := *wls[0].Status.ClusterName
 	return len(w.Copies(home, set.GetName())) == len(wls) && allReady(w.Manager, set, len(wls)) &&
