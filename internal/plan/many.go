@@ -23,10 +23,11 @@ func (v *view) setJoinersApart() {
 	if !v.many() || v.claim() == "" {
 		return
 	}
+	v.Workloads = slices.DeleteFunc(slices.Clone(v.Workloads), v.isWithdrawn)
 	var running, joining []*kueue.Workload
 	for _, wl := range v.Workloads {
 		switch {
-		case v.hasLeft(wl), v.isWithdrawn(wl):
+		case v.hasLeft(wl):
 		case wl.Status.ClusterName != nil || v.isWonTogether(wl):
 			running = append(running, wl)
 		default:

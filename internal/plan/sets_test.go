@@ -237,6 +237,8 @@ var sets = []ruleCase{
 	{rule: "Claimed", name: "one whose copy vanished goes back alone", when: snap(lws, running("w1"), on("w1", noSecondCopy)), does: "manager: set check of wl2 to Retry", because: "gone"},
 	{rule: "Claimed", name: "one that the worker gave up first, as the set was scaled down, is not lost", when: snap(lws, running("w1"), on("w1", noSecondCopy), ofReplicas(1)),
 		does: "w1: edit LeaderWorkerSet train"},
+	{rule: "NotOurs", name: "nor are all of them, as it was scaled to nothing: the set goes, and nobody is sent back", when: snap(lws, running("w1"), on("w1", noCopies), ofReplicas(0)),
+		does: "w1: delete LeaderWorkerSet train"},
 	{rule: "Claimed", name: "one that is still wanted is", when: snap(lws, running("w1"), on("w1", noSecondCopy), ofReplicas(2)), does: "manager: set check of wl2 to Retry"},
 	{rule: "Claimed", name: "the set owns what its pods own, lest a rollout take it along", when: snap(lws, running("w1"), ownedBy("w1", "pod")), does: "w1: give wl its owner train, give wl2 its owner train"},
 	{rule: "Claimed", name: "once", when: snap(lws, running("w1"), ownedBy("w1", "pod", "w1-train"))},

@@ -26,19 +26,22 @@ func init() {
 		"show":    (*session).show,
 		"writes":  (*session).writes,
 		// Users.
-		"submit":     (*session).submit,
-		"delete":     func(s *session, a []string) { s.world.Delete(a[0]) },
-		"deactivate": func(s *session, a []string) { s.setActive(a[0], false) },
-		"activate":   func(s *session, a []string) { s.setActive(a[0], true) },
-		"priority":   func(s *session, a []string) { s.world.SetPriority(a[0], int32(number(a[1]))) },
-		"resize":     func(s *session, a []string) { s.world.Resize(a[0], int32(number(a[1]))) },
-		"check":      func(s *session, a []string) { s.world.SetCheck(a[0], a[1], kueue.CheckState(a[2])) },
-		"drop-check": func(s *session, a []string) { s.world.DropCheck(a[0]) },
-		"make-check": func(s *session, _ []string) { s.world.MakeFerryCheck() },
-		"nominate":   func(s *session, a []string) { s.world.Nominate(a[0], a[1:]) },
+		"submit":      (*session).submit,
+		"delete-pods": func(s *session, a []string) { s.world.DeletePods(a[0]) },
+		"delete":      func(s *session, a []string) { s.world.Delete(a[0]) },
+		"deactivate":  func(s *session, a []string) { s.setActive(a[0], false) },
+		"activate":    func(s *session, a []string) { s.setActive(a[0], true) },
+		"priority":    func(s *session, a []string) { s.world.SetPriority(a[0], int32(number(a[1]))) },
+		"resize":      func(s *session, a []string) { s.world.Resize(a[0], int32(number(a[1]))) },
+		"scale":       func(s *session, a []string) { s.world.Scale(a[0], int64(number(a[1]))) },
+		"roll":        func(s *session, a []string) { s.world.Roll(a[0], a[1]) },
+		"check":       func(s *session, a []string) { s.world.SetCheck(a[0], a[1], kueue.CheckState(a[2])) },
+		"drop-check":  func(s *session, a []string) { s.world.DropCheck(a[0]) },
+		"make-check":  func(s *session, _ []string) { s.world.MakeFerryCheck() },
+		"nominate":    func(s *session, a []string) { s.world.Nominate(a[0], a[1:]) },
 		// Kueue.
 		"reserve":     (*session).reserve,
-		"evict":       func(s *session, a []string) { s.did(s.world.Kueue.Evict(s.world.Workload(a[0]))) },
+		"evict":       func(s *session, a []string) { s.did(each(s.world.Workloads(a[0]), s.world.Kueue.Evict)) },
 		"reserve-on":  (*session).reserveOn,
 		"admit-on":    (*session).admitOn,
 		"evict-on":    (*session).evictOn,
@@ -55,6 +58,7 @@ func init() {
 		"cut":            func(s *session, a []string) { s.world.Cut(a[0]) },
 		"return":         func(s *session, a []string) { s.world.Mend(a[0]) },
 		"remove-cluster": func(s *session, a []string) { s.world.RemoveCluster(a[0]) },
+		"webhook":        func(s *session, a []string) { s.world.Kueue.Ungated = a[0] == "off" },
 		"stop-ferry":     func(s *session, _ []string) { s.world.StopFerry() },
 		"start-ferry":    func(s *session, _ []string) { s.world.StartFerry() },
 		"restart-ferry":  func(s *session, _ []string) { s.world.StopFerry(); s.world.StartFerry() },
@@ -116,18 +120,22 @@ func (s *session) workers(words []string) {
 	s.world, s.seen = world.New(o), map[string]int{}
 }
 
-// submit job NAME [PARALLELISM] | submit plain-job NAME | submit other KIND NAME
+// submit job NAME [PARALLELISM] | submit plain-job NAME | submit set NAME [REPLICAS] | submit pod NAME [FAMILY] | submit other KIND NAME
 func (s *session) submit(a []string) {
-	parallelism := 1
-	if len(a) > 2 && a[0] != "other" {
-		parallelism = number(a[2])
+	size := int64(1)
+	if len(a) > 2 && a[0] != "other" && a[0] != "pod" {
+		size = int64(number(a[2]))
 	}
 	var err error
 	switch a[0] {
 	case "job":
-		err = s.world.Submit(a[1], int64(parallelism))
+		err = s.world.Submit(a[1], size)
 	case "plain-job":
-		err = s.world.SubmitJob(world.NewJob(a[1], int64(parallelism)))
+		err = s.world.SubmitJob(world.NewJob(a[1], size))
+	case "set":
+		err = s.world.SubmitSet(a[1], size)
+	case "pod":
+		err = s.world.SubmitPod(a[1], strings.Join(a[2:], ""))
 	case "other":
 		err = s.world.SubmitOther(a[1], a[2])
 	}
@@ -145,23 +153,32 @@ func (s *session) setActive(name string, active bool) {
 func (s *session) reserve(a []string) {
 	// Kueue has to make the Workload, or to end the last eviction, first.
 	s.world.SettleKueue()
-	wl := s.world.AnyWorkload(a[0])
-	s.did(wl != nil && s.world.Kueue.Reserve(wl))
+	wls := s.world.Workloads(a[0])
+	if len(wls) == 0 {
+		wls = []*kueue.Workload{s.world.AnyWorkload(a[0])}
+	}
+	s.did(each(wls, s.world.Kueue.Reserve))
+}
+
+// each does something to all Workloads of a job, and tells whether it was to do.
+func each(wls []*kueue.Workload, do func(*kueue.Workload) bool) bool {
+	did := false
+	for _, wl := range wls {
+		did = wl != nil && do(wl) || did
+	}
+	return did
 }
 
 func (s *session) reserveOn(a []string) {
-	wl := s.world.Copy(a[0], a[1])
-	s.did(wl != nil && s.world.Worker(a[0]).Kueue.Reserve(wl))
+	s.did(each(s.world.Copies(a[0], a[1]), s.world.Worker(a[0]).Kueue.Reserve))
 }
 
 func (s *session) admitOn(a []string) {
-	wl := s.world.Copy(a[0], a[1])
-	s.did(wl != nil && s.world.Worker(a[0]).Kueue.Admit(wl))
+	s.did(each(s.world.Copies(a[0], a[1]), s.world.Worker(a[0]).Kueue.Admit))
 }
 
 func (s *session) evictOn(a []string) {
-	wl := s.world.Copy(a[0], a[1])
-	s.did(wl != nil && s.world.Worker(a[0]).Kueue.Evict(wl))
+	s.did(each(s.world.Copies(a[0], a[1]), s.world.Worker(a[0]).Kueue.Evict))
 }
 
 func (s *session) finishOn(a []string) {

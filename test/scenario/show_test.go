@@ -12,6 +12,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/test/scenario/cluster"
 	"ferry.dev/ferry/test/scenario/kueuemodel"
 	"ferry.dev/ferry/test/scenario/world"
 )
@@ -44,7 +45,10 @@ func (s *session) settle(a []string) {
 // show prints what a user could see of jobs, and what Ferry makes of it.
 func (s *session) show(names []string) {
 	for _, name := range names {
-		s.printf("%s: %s job=%s", name, s.dispatch(name), managerJob(s.world.Manager.Job(world.Namespace, name)))
+		s.printf("%s: %s", name, s.job(name))
+		for _, part := range s.parts(name) {
+			s.printf("  %s: %s", part, s.dispatch(part))
+		}
 		if message := s.message(name); message != "" {
 			s.printf("  %s", message)
 		}
@@ -52,6 +56,38 @@ func (s *session) show(names []string) {
 			s.printf("  %s: %s", worker, s.on(worker, name))
 		}
 	}
+}
+
+// job tells all of a job that has one Workload; of one with several, those are told of by themselves.
+func (s *session) job(name string) string {
+	job := s.world.Manager.Job(world.Namespace, name)
+	if job != nil && job.GetKind() == cluster.Set.Kind {
+		return fmt.Sprintf("rule=%s set=%s", s.world.Rule(name), s.set(s.world.Manager, job))
+	}
+	return fmt.Sprintf("%s rule=%s job=%s", s.dispatch(name), s.world.Rule(name), managerJob(job))
+}
+
+// parts names the Workloads of a set by their replicas.
+func (s *session) parts(name string) []string {
+	var parts []string
+	for _, wl := range s.world.Workloads(name) {
+		if replica := kinds.ReplicaOf(wl); replica >= 0 {
+			parts = append(parts, fmt.Sprintf("%s/%d", name, replica))
+		}
+	}
+	return parts
+}
+
+// set tells how many of a set's pods are ready, by their images.
+func (s *session) set(c *cluster.Cluster, set *unstructured.Unstructured) string {
+	ready, images := 0, map[string]bool{}
+	for _, pod := range world.PodsOf(c, set) {
+		if kueuemodel.Ready(pod) {
+			ready++
+		}
+		images[kueuemodel.Image(pod, "spec")] = true
+	}
+	return fmt.Sprintf("ready(%d/%d %s)", ready, kueuemodel.Replicas(set), strings.Join(slices.Sorted(maps.Keys(images)), ","))
 }
 
 func (s *session) dispatch(name string) string {
@@ -67,7 +103,7 @@ func (s *session) dispatch(name string) string {
 			nominated = " nominated=" + strings.Join(n, ",")
 		}
 	}
-	return fmt.Sprintf("check=%s cluster=%s%s rule=%s", check, cluster, nominated, s.world.Rule(name))
+	return fmt.Sprintf("check=%s cluster=%s%s", check, cluster, nominated)
 }
 
 func (s *session) check(wl *kueue.Workload) *kueue.AdmissionCheckState {
@@ -101,6 +137,8 @@ func state(job *unstructured.Unstructured) string {
 	ended, success := kueuemodel.Ended(job)
 	active, _, _ := unstructured.NestedInt64(job.Object, "status", "active")
 	switch {
+	case job.GetKind() == cluster.Pod.Kind:
+		return podState(job)
 	case ended && success:
 		return "complete"
 	case ended:
@@ -116,20 +154,39 @@ func state(job *unstructured.Unstructured) string {
 	}
 }
 
+func podState(pod *unstructured.Unstructured) string {
+	phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase")
+	switch {
+	case phase != "":
+		return strings.ToLower(phase)
+	case kueuemodel.Suspended(pod):
+		return "gated"
+	default:
+		return "pending"
+	}
+}
+
 // on tells what there is of a job on a worker, like "workload(admitted) job(running(1))".
 func (s *session) on(worker, name string) string {
 	var parts []string
 	if s.world.Worker(worker).Cut {
 		parts = append(parts, "lost:")
 	}
-	if wl := s.world.Copy(worker, name); wl != nil {
-		parts = append(parts, "workload("+phase(wl)+")")
+	for _, wl := range s.world.Copies(worker, name) {
+		word := "workload"
+		if replica := kinds.ReplicaOf(wl); replica >= 0 {
+			word = fmt.Sprintf("workload/%d", replica)
+		}
+		parts = append(parts, word+"("+phase(wl)+")")
 	}
 	if job := s.world.JobOn(worker, name); job != nil {
-		if kinds.Ours(job) && job.GetLabels()[kueue.MultiKueueOriginLabel] == world.Origin {
-			parts = append(parts, "job("+state(job)+")")
-		} else {
+		switch {
+		case !kinds.Ours(job) || job.GetLabels()[kueue.MultiKueueOriginLabel] != world.Origin:
 			parts = append(parts, "foreign-job")
+		case job.GetKind() == cluster.Set.Kind:
+			parts = append(parts, "set("+s.set(s.world.Worker(worker).Cluster, job)+")")
+		default:
+			parts = append(parts, "job("+state(job)+")")
 		}
 	}
 	if len(parts) == 0 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -38,13 +39,24 @@ func Ours(kind, origin string) Stream {
 	}}
 }
 
-// Names shows the bare metadata of all objects of a kind.
-func Names(kind string, gvk metav1.TypeMeta) Stream {
-	return Stream{NamesOf(kind), func(obj client.Object) client.Object {
-		if cluster.KeyOf(obj).Kind != kind {
+// Labelled shows those objects of a kind that have a label.
+func Labelled(kind, label string) Stream {
+	return Stream{kind, func(obj client.Object) client.Object {
+		if cluster.KeyOf(obj).Kind != kind || obj.GetLabels()[label] == "" {
 			return nil
 		}
-		bare := &metav1.PartialObjectMetadata{TypeMeta: gvk}
+		return obj
+	}}
+}
+
+// Names shows the bare metadata of all objects of a kind.
+func Names(kind schema.GroupVersionKind) Stream {
+	return Stream{NamesOf(kind.Kind), func(obj client.Object) client.Object {
+		if cluster.KeyOf(obj).Kind != kind.Kind {
+			return nil
+		}
+		bare := &metav1.PartialObjectMetadata{}
+		bare.SetGroupVersionKind(kind)
 		bare.Namespace, bare.Name, bare.UID = obj.GetNamespace(), obj.GetName(), obj.GetUID()
 		bare.ResourceVersion, bare.DeletionTimestamp = obj.GetResourceVersion(), obj.GetDeletionTimestamp()
 		if origin := obj.GetLabels()[kueue.MultiKueueOriginLabel]; origin != "" {
@@ -94,7 +106,7 @@ func New(source *cluster.Cluster, streams ...Stream) *Cache {
 	c := &Cache{streams: streams, pending: map[slot][]cluster.Event{}, Handle: func(Delivery) {}}
 	for i := range streams {
 		c.shown = append(c.shown, map[cluster.Key]client.Object{})
-		for _, kind := range []string{"Workload", "Job", "LocalQueue", "AdmissionCheck", "MultiKueueConfig"} {
+		for _, kind := range []string{"Workload", cluster.Job.Kind, cluster.Set.Kind, cluster.Pod.Kind, "LocalQueue", "AdmissionCheck", "MultiKueueConfig"} {
 			for _, obj := range source.List(kind) {
 				if form := streams[i].Form(obj); form != nil {
 					c.shown[i][cluster.KeyOf(obj)] = form

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -50,21 +52,30 @@ func (r Reader) Get(_ context.Context, key client.ObjectKey, obj client.Object, 
 	return fmt.Errorf("the cache has no stream %q", name)
 }
 
-// List implements client.Reader for Workloads by their index.
+// List implements client.Reader for Workloads and pods by their index.
 func (r Reader) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	out, ok := list.(*kueue.WorkloadList)
-	if !ok {
+	o := (&client.ListOptions{}).ApplyOptions(opts)
+	switch out := list.(type) {
+	case *kueue.WorkloadList:
+		return r.each("Workload", o, func(obj client.Object) { out.Items = append(out.Items, *obj.(*kueue.Workload)) })
+	case *unstructured.UnstructuredList:
+		return r.each(strings.TrimSuffix(out.GetKind(), "List"), o, func(obj client.Object) {
+			out.Items = append(out.Items, *obj.(*unstructured.Unstructured))
+		})
+	default:
 		return fmt.Errorf("a list of %T is not modelled", list)
 	}
-	if err := r.Refuse("Workload"); err != nil {
+}
+
+func (r Reader) each(kind string, o *client.ListOptions, add func(client.Object)) error {
+	if err := r.Refuse(kind); err != nil {
 		return err
 	}
-	o := (&client.ListOptions{}).ApplyOptions(opts)
 	want := indexed(o)
-	for _, obj := range r.Cache.Shown("Workload") {
-		wl := obj.(*kueue.Workload)
-		if want == "" || wl.Namespace == o.Namespace && slices.Contains(r.Index(wl), want) {
-			out.Items = append(out.Items, *wl)
+	for _, obj := range r.Cache.Shown(kind) {
+		inNamespace := o.Namespace == "" || obj.GetNamespace() == o.Namespace
+		if inNamespace && (want == "" || slices.Contains(r.Index(obj), want)) {
+			add(obj)
 		}
 	}
 	return nil

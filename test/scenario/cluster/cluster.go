@@ -103,10 +103,27 @@ func (c *Cluster) Workload(namespace, name string) *kueue.Workload {
 	return wl
 }
 
-// Job returns a stored Job, to be read only; nil when there is none.
+// Job returns the stored job of a name, of whatever kind, to be read only; nil when there is none.
 func (c *Cluster) Job(namespace, name string) *unstructured.Unstructured {
-	job, _ := c.objects[Key{"Job", namespace, name}].(*unstructured.Unstructured)
-	return job
+	for _, kind := range JobKinds {
+		if job, found := c.objects[Key{kind.Kind, namespace, name}].(*unstructured.Unstructured); found && !IsPart(job) {
+			return job
+		}
+	}
+	return nil
+}
+
+// Jobs returns the stored jobs of all kinds in a fixed order, to be read only.
+func (c *Cluster) Jobs() []*unstructured.Unstructured {
+	var jobs []*unstructured.Unstructured
+	for _, kind := range JobKinds {
+		for _, obj := range c.List(kind.Kind) {
+			if !IsPart(obj) {
+				jobs = append(jobs, obj.(*unstructured.Unstructured))
+			}
+		}
+	}
+	return jobs
 }
 
 // List returns the stored objects of a kind in a fixed order, to be read only.
@@ -220,6 +237,7 @@ func (c *Cluster) Version() int64 { return c.versions }
 func (c *Cluster) Garbage() bool { return len(c.orphans) > 0 }
 
 // Collect deletes the dependents of one deleted object, as Kubernetes' garbage collector does some time later.
+// Those that somebody else owns too only lose that owner.
 func (c *Cluster) Collect() {
 	if !c.Garbage() {
 		return
@@ -227,9 +245,17 @@ func (c *Cluster) Collect() {
 	owner := c.orphans[0]
 	c.orphans = c.orphans[1:]
 	c.versions++
-	for _, obj := range slices.Concat(c.List("Workload"), c.List("Job")) {
-		if slices.ContainsFunc(obj.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner }) {
-			c.Remove(KeyOf(obj))
+	isGone := func(r metav1.OwnerReference) bool { return r.UID == owner }
+	for _, kind := range []string{"Workload", Job.Kind, Set.Kind, Pod.Kind} {
+		for _, obj := range c.List(kind) {
+			owners := slices.DeleteFunc(slices.Clone(obj.GetOwnerReferences()), isGone)
+			switch {
+			case len(owners) == len(obj.GetOwnerReferences()):
+			case len(owners) == 0:
+				c.Remove(KeyOf(obj))
+			default:
+				c.Edit(KeyOf(obj), func(o client.Object) { o.SetOwnerReferences(owners) })
+			}
 		}
 	}
 }
@@ -252,8 +278,8 @@ func specChanged(old, next client.Object) bool {
 }
 
 func resource(key Key) schema.GroupResource {
-	if key.Kind == "Job" {
-		return schema.GroupResource{Group: "batch", Resource: "jobs"}
+	if r, found := resources[key.Kind]; found {
+		return r
 	}
 	return schema.GroupResource{Group: kueue.SchemeGroupVersion.Group, Resource: key.Kind}
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/test/scenario/cluster"
 )
 
@@ -61,26 +62,33 @@ func (m *Model) withoutWorkload(job *unstructured.Unstructured, ended bool) Step
 
 func (m *Model) makeWorkload(job *unstructured.Unstructured) {
 	parallelism, _, _ := unstructured.NestedInt64(job.Object, "spec", "parallelism")
-	wl := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{
-		Namespace: job.GetNamespace(),
-		// Kueue's suffix is a hash of the UID.
-		Name:       "job-" + job.GetName() + "-" + strings.ReplaceAll(string(job.GetUID()), "manager-", ""),
-		Finalizers: []string{kueue.ResourceInUseFinalizerName},
-		Labels:     map[string]string{"kueue.x-k8s.io/job-uid": string(job.GetUID())},
-	}}
+	// Kueue's suffix is a hash of the UID.
+	wl := newWorkload(job, strings.ToLower(job.GetKind())+"-"+job.GetName()+"-"+strings.ReplaceAll(string(job.GetUID()), "manager-", ""))
 	wl.OwnerReferences = []metav1.OwnerReference{controllerOf(job)}
-	wl.Spec.QueueName = kueue.LocalQueueName(job.GetLabels()[QueueLabel])
-	active, priority := true, int32(0)
-	wl.Spec.Active, wl.Spec.Priority = &active, &priority
-	wl.Spec.PodSets = []kueue.PodSet{{Name: "main", Count: int32(parallelism), Template: corev1.PodTemplateSpec{}}}
+	wl.Spec.PodSets[0].Count = max(int32(parallelism), 1)
 	if _, err := m.Cluster.Create(wl); err != nil {
 		m.Cluster.Violation("Kueue cannot make the Workload of %s: %v", job.GetName(), err)
 	}
 }
 
+// newWorkload is what Kueue gives every Workload.
+func newWorkload(job *unstructured.Unstructured, name string) *kueue.Workload {
+	wl := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{
+		Namespace: job.GetNamespace(), Name: name,
+		Finalizers: []string{kueue.ResourceInUseFinalizerName},
+		Labels:     map[string]string{kinds.JobUIDLabel: string(job.GetUID())},
+	}}
+	wl.Spec.QueueName = kueue.LocalQueueName(job.GetLabels()[QueueLabel])
+	active, priority := true, int32(0)
+	wl.Spec.Active, wl.Spec.Priority = &active, &priority
+	wl.Spec.PodSets = []kueue.PodSet{{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{}}}
+	return wl
+}
+
 func controllerOf(job *unstructured.Unstructured) metav1.OwnerReference {
-	yes := true
-	return metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: job.GetName(), UID: job.GetUID(), Controller: &yes}
+	owner, yes := ownerOf(job), true
+	owner.Controller = &yes
+	return owner
 }
 
 func (m *Model) adopt(wl *kueue.Workload, job *unstructured.Unstructured) {

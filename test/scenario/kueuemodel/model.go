@@ -28,6 +28,8 @@ type Model struct {
 	Cluster *cluster.Cluster
 	// Manager is set on the manager, where jobs with managedBy are left to Ferry.
 	Manager bool
+	// Ungated is set on a manager where Ferry's webhook does not see new pods.
+	Ungated bool
 	// Checks are the admission checks of the manager's only ClusterQueue.
 	Checks []kueue.AdmissionCheckReference
 	// Capacity is how many Workloads may hold quota at once.
@@ -56,11 +58,23 @@ func (m *Model) list() []Step {
 	if m.Cluster.Garbage() {
 		add(Step{Name: "garbage collection", Do: m.Cluster.Collect})
 	}
-	for _, obj := range m.Cluster.List("Job") {
+	for _, obj := range m.Cluster.List(cluster.Job.Kind) {
 		job := obj.(*unstructured.Unstructured)
 		add(m.reconcileJob(job))
 		if m.runsJobs(job) {
 			for _, s := range m.jobController(job) {
+				add(s)
+			}
+		}
+	}
+	for _, obj := range m.Cluster.List(cluster.Set.Kind) {
+		for _, s := range m.reconcileSet(obj.(*unstructured.Unstructured)) {
+			add(s)
+		}
+	}
+	for _, obj := range m.Cluster.List(cluster.Pod.Kind) {
+		if !cluster.IsPart(obj) {
+			for _, s := range m.reconcileSinglePod(obj.(*unstructured.Unstructured)) {
 				add(s)
 			}
 		}
@@ -99,6 +113,23 @@ func (m *Model) WorkloadOf(job *unstructured.Unstructured) *kueue.Workload {
 	return nil
 }
 
+// WorkloadsOf are all Workloads that belong to a job, those of a set in the order of its replicas.
+func (m *Model) WorkloadsOf(job *unstructured.Unstructured) []*kueue.Workload {
+	if job.GetKind() != cluster.Set.Kind {
+		if wl := m.WorkloadOf(job); wl != nil {
+			return []*kueue.Workload{wl}
+		}
+		return nil
+	}
+	var wls []*kueue.Workload
+	for _, obj := range m.Cluster.List("Workload") {
+		if owns(job, obj) {
+			wls = append(wls, obj.(*kueue.Workload))
+		}
+	}
+	return wls
+}
+
 func prebuilt(job *unstructured.Unstructured) string {
 	if name := job.GetLabels()[kinds.PrebuiltWorkload]; name != "" {
 		return name
@@ -107,9 +138,9 @@ func prebuilt(job *unstructured.Unstructured) string {
 }
 
 func (m *Model) jobOf(wl *kueue.Workload) *unstructured.Unstructured {
-	for _, obj := range m.Cluster.List("Job") {
-		if metav1.IsControlledBy(wl, obj) {
-			return obj.(*unstructured.Unstructured)
+	for _, job := range m.Cluster.Jobs() {
+		if owns(job, wl) {
+			return job
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/test/scenario/cluster"
 )
 
@@ -116,6 +117,9 @@ func (m *Model) status(name string, job *unstructured.Unstructured, change func(
 
 // Finish takes a running job to its end in one go; false when it does not run.
 func (m *Model) Finish(job *unstructured.Unstructured, success bool) bool {
+	if isPod(job) {
+		return m.finishPod(job, success)
+	}
 	if Suspended(job) || !started(job) {
 		return false
 	}
@@ -140,6 +144,9 @@ func (m *Model) Finish(job *unstructured.Unstructured, success bool) bool {
 
 // Ended tells whether a job is over, and how.
 func Ended(job *unstructured.Unstructured) (ended, success bool) {
+	if isPod(job) {
+		return podEnded(job)
+	}
 	if hasCondition(job, "Complete", "True") {
 		return true, true
 	}
@@ -153,6 +160,9 @@ func decided(job *unstructured.Unstructured) bool {
 
 // Suspended tells whether a job's spec keeps it from running.
 func Suspended(job *unstructured.Unstructured) bool {
+	if isPod(job) {
+		return gated(job, kinds.KueueGate)
+	}
 	suspend, _, _ := unstructured.NestedBool(job.Object, "spec", "suspend")
 	return suspend
 }

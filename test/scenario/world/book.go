@@ -2,6 +2,7 @@ package world
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -58,21 +59,36 @@ func (b *book) doubt(worker string) {
 func (w *World) noteManager(e cluster.Event) {
 	switch obj := e.New.(type) {
 	case *kueue.Workload:
-		at := offer{obj.Name, plan.Reservation(obj), ""}
-		for _, name := range obj.Status.NominatedClusterNames {
-			at.worker = name
-			w.book.nominations[at] = true
-		}
-		if obj.Status.ClusterName != nil {
-			at.worker = *obj.Status.ClusterName
-			w.book.claims[at] = true
-		}
+		w.noteOffers(obj)
+		w.checkOneHome(obj)
 		if e.Old != nil {
 			w.noteEviction(e.Old.(*kueue.Workload), obj)
 		}
 	case *unstructured.Unstructured:
 		w.noteEnd(e.Old, obj)
 	}
+}
+
+func (w *World) noteOffers(wl *kueue.Workload) {
+	at := offer{wl.Name, plan.Reservation(wl), ""}
+	for _, name := range wl.Status.NominatedClusterNames {
+		at.worker = name
+		w.book.nominations[at] = true
+	}
+	if wl.Status.ClusterName != nil {
+		at.worker = *wl.Status.ClusterName
+		w.book.claims[at] = true
+		w.book.claims[ofSet(at, wl)] = true
+	}
+}
+
+// ofSet is the offer that stands for all Workloads of a set with a reservation, as
+// the copy of the set names no Workload; the same for others.
+func ofSet(at offer, wl *kueue.Workload) offer {
+	if kinds.ReplicaOf(wl) >= 0 {
+		at.workload = string(wl.OwnerReferences[0].UID)
+	}
+	return at
 }
 
 // noteEviction: whoever takes the job back on the manager before the result came there gives the result up.
@@ -104,18 +120,19 @@ func (w *World) noteEnd(old client.Object, job *unstructured.Unstructured) {
 
 // noteWorker keeps the results, and checks who runs.
 func (w *World) noteWorker(worker *Worker, e cluster.Event) {
-	if e.New == nil || !ours(e.New) {
+	if e.New == nil || cluster.IsPart(e.New) || !ours(e.New) {
 		return
 	}
-	at := offerOf(worker.Name, e.New)
 	if wl, isWorkload := e.New.(*kueue.Workload); isWorkload && hasTrue(wl, kueue.WorkloadAdmitted) {
-		w.book.admitted[at] = true
+		w.book.admitted[offersOf(worker.Name, wl)[0]] = true
 	}
 	job, isJob := e.New.(*unstructured.Unstructured)
 	if !isJob {
 		return
 	}
-	w.book.placed[at] = true
+	for _, at := range offersOf(worker.Name, job) {
+		w.book.placed[at] = true
+	}
 	was, _ := e.Old.(*unstructured.Unstructured)
 	uid := origin(job)
 	ended, success := kueuemodel.Ended(job)
@@ -134,13 +151,25 @@ func (w *World) countsAsResult(worker *Worker, job *unstructured.Unstructured) b
 	return wl != nil && !finished(wl) && w.holdsClaim(worker.Name, job) && w.isClear(worker.Name, job.GetName())
 }
 
-// offerOf is what a copy was made for.
-func offerOf(worker string, obj client.Object) offer {
-	at := offer{obj.GetName(), obj.GetAnnotations()[kinds.ReservationAnnotation], worker}
+// offersOf is what a copy was made for: the copy of a set for several Workloads at once.
+func offersOf(worker string, obj client.Object) []offer {
+	workload := obj.GetName()
 	if job, isJob := obj.(*unstructured.Unstructured); isJob {
-		at.workload = job.GetLabels()[kinds.PrebuiltWorkload]
+		workload = job.GetLabels()[kinds.PrebuiltWorkload]
+		if job.GetKind() == cluster.Set.Kind {
+			workload = string(origin(job))
+		}
 	}
-	return at
+	var offers []offer
+	for _, reservation := range reservations(obj) {
+		offers = append(offers, offer{workload, reservation, worker})
+	}
+	return offers
+}
+
+// reservations are those that a copy was made for.
+func reservations(obj client.Object) []string {
+	return strings.Split(obj.GetAnnotations()[kinds.ReservationAnnotation], ",")
 }
 
 func endedAlready(job *unstructured.Unstructured) bool {
@@ -168,8 +197,7 @@ func (w *World) checkRestart(worker *Worker, job *unstructured.Unstructured) {
 func (w *World) checkRunning(uid types.UID) {
 	var on []string
 	for _, name := range w.names {
-		for _, obj := range w.workers[name].Cluster.List("Job") {
-			job := obj.(*unstructured.Unstructured)
+		for _, job := range w.workers[name].Cluster.Jobs() {
 			if ours(job) && origin(job) == uid && running(job) && w.isClear(name, job.GetName()) {
 				on = append(on, name)
 			}
@@ -198,15 +226,16 @@ func (w *World) isClear(worker, job string) bool {
 	return !w.workers[worker].Cut && w.book.clear[worker][job]
 }
 
-// holdsClaim tells whether a copy is the one that the manager's Workload is assigned to now.
+// holdsClaim tells whether a copy is the one that the manager's Workload, or one of several, is assigned to now.
 func (w *World) holdsClaim(worker string, job *unstructured.Unstructured) bool {
 	on := w.Manager.Job(job.GetNamespace(), job.GetName())
 	if on == nil || on.GetUID() != origin(job) {
 		return false
 	}
-	wl := w.Kueue.WorkloadOf(on)
-	return wl != nil && !takenBack(wl) && wl.Status.ClusterName != nil && *wl.Status.ClusterName == worker &&
-		plan.Reservation(wl) == job.GetAnnotations()[kinds.ReservationAnnotation]
+	return slices.ContainsFunc(w.Kueue.WorkloadsOf(on), func(wl *kueue.Workload) bool {
+		return !takenBack(wl) && wl.Status.ClusterName != nil && *wl.Status.ClusterName == worker &&
+			slices.Contains(reservations(job), plan.Reservation(wl))
+	})
 }
 
 // afterReconcile notes that Ferry had its chance with a job on a worker.

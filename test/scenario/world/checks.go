@@ -25,6 +25,7 @@ func (w *World) checkManagerWrite(write cluster.Write) {
 	w.checkClaim(was, write.New.(*kueue.Workload))
 	if checkState(was) != kueue.CheckStateRetry && checkState(write.New.(*kueue.Workload)) == kueue.CheckStateRetry {
 		w.checkRetryNeeded(was)
+		w.checkNotScaledAway(was)
 	}
 }
 
@@ -37,9 +38,19 @@ func (w *World) checkClaim(was, is *kueue.Workload) {
 	if was.Status.ClusterName == nil && !w.book.admitted[at] {
 		w.Violation("stale claim: %s is assigned to %s, which never admitted it since the quota was reserved", is.Name, at.worker)
 	}
-	if checkState(was) != kueue.CheckStateReady && checkState(is) == kueue.CheckStateReady && !w.book.placed[at] {
+	if checkState(was) != kueue.CheckStateReady && checkState(is) == kueue.CheckStateReady && !w.isPlaced(at, is) {
 		w.Violation("stale claim: %s is Ready on %s, where the job was not placed since the quota was reserved", is.Name, at.worker)
 	}
+}
+
+// isPlaced: the job was placed for this Workload, or for another one of its set that has its quota still.
+func (w *World) isPlaced(at offer, wl *kueue.Workload) bool {
+	if kinds.ReplicaOf(wl) < 0 {
+		return w.book.placed[at]
+	}
+	return slices.ContainsFunc(w.siblings(wl), func(wl *kueue.Workload) bool {
+		return w.book.placed[ofSet(offer{wl.Name, plan.Reservation(wl), at.worker}, wl)]
+	})
 }
 
 func checkState(wl *kueue.Workload) kueue.CheckState {
@@ -59,13 +70,13 @@ func (w *World) checkRetryNeeded(wl *kueue.Workload) {
 	}
 	name := *wl.Status.ClusterName
 	worker, owner := w.workers[name], wl.OwnerReferences[0].Name
-	if !slices.Contains(w.configuredNow(), name) || !w.managerKnown(RefOf(owner)) || !w.healthy(worker, wl, owner) {
+	if !slices.Contains(w.configuredNow(), name) || !w.managerKnown(w.refOf(owner)) || !w.healthy(worker, wl, owner) {
 		return
 	}
 	switch {
 	case worker.link == nil && w.Clock.Since(worker.lostSince) < w.policy.WorkerLostTimeout:
 		w.Violation("job %s is taken from %s, which was lost only %s ago", owner, name, w.Clock.Since(worker.lostSince))
-	case worker.link != nil && worker.link.jobs && w.ferryKnows(worker, RefOf(owner)):
+	case worker.link != nil && worker.link.jobs && w.ferryKnows(worker, w.refOf(owner)):
 		w.Violation("job %s is taken from %s, where all is well", owner, name)
 	case worker.link != nil && !worker.link.jobs && w.Clock.Since(worker.lostSince) < w.policy.WorkerLostTimeout:
 		w.Violation("job %s is taken from %s, which only cannot show it yet", owner, name)
@@ -74,10 +85,10 @@ func (w *World) checkRetryNeeded(wl *kueue.Workload) {
 
 // healthy: the copy that the claim is about is admitted, and its job is there.
 func (w *World) healthy(worker *Worker, wl *kueue.Workload, owner string) bool {
-	c, job := w.Copy(worker.Name, owner), w.JobOn(worker.Name, owner)
-	return c != nil && job != nil && ours(job) && c.Name == wl.Name && w.holdsClaim(worker.Name, job) &&
+	c, job := worker.Cluster.Workload(wl.Namespace, wl.Name), w.JobOn(worker.Name, owner)
+	return c != nil && ours(c) && job != nil && ours(job) && w.holdsClaim(worker.Name, job) &&
 		c.Annotations[kinds.ReservationAnnotation] == plan.Reservation(wl) && c.Annotations[kinds.SpecHashAnnotation] == kinds.SpecHash(wl) &&
-		!finished(c) && !hasTrue(c, kueue.WorkloadEvicted)
+		!hasTrue(c, kueue.WorkloadEvicted) && !slices.ContainsFunc(w.Copies(worker.Name, owner), finished)
 }
 
 // configuredNow are the workers that the MultiKueueConfig names.
@@ -98,8 +109,11 @@ func (w *World) checkWorkerWrite(worker *Worker, write cluster.Write) {
 	if !ours(write.Old) {
 		w.Violation("invariant 2: Ferry tries to %s %s on %s, which is not its own", write.Verb, write.Key, worker.Name)
 	}
-	if job, ok := write.Old.(*unstructured.Unstructured); ok && write.Verb == "delete" {
-		w.checkResultKept(worker, job)
+	if write.Verb == "delete" {
+		w.checkCopyKept(worker, write.Old)
+		if job, ok := write.Old.(*unstructured.Unstructured); ok {
+			w.checkResultKept(worker, job)
+		}
 	}
 }
 
@@ -108,23 +122,24 @@ func (w *World) checkCreate(worker *Worker, obj client.Object) {
 		w.Violation("invariant 2: %s is made on %s without marks", cluster.KeyOf(obj), worker.Name)
 		return
 	}
-	at := offerOf(worker.Name, obj)
-	switch o := obj.(type) {
-	case *kueue.Workload:
-		if !w.book.nominations[at] {
-			w.Violation("invariant 3: a copy of %s is made on %s, which was not nominated for it", o.Name, worker.Name)
+	for _, at := range offersOf(worker.Name, obj) {
+		switch o := obj.(type) {
+		case *kueue.Workload:
+			if !w.book.nominations[at] {
+				w.Violation("invariant 3: a copy of %s is made on %s, which was not nominated for it", o.Name, worker.Name)
+			}
+		case *unstructured.Unstructured:
+			if !w.book.claims[at] {
+				w.Violation("invariant 3: job %s is placed on %s, which has no claim", o.GetName(), worker.Name)
+			}
+			w.checkFresh(worker, o)
 		}
-	case *unstructured.Unstructured:
-		if !w.book.claims[at] {
-			w.Violation("invariant 3: job %s is placed on %s, which has no claim", o.GetName(), worker.Name)
-		}
-		w.checkFresh(worker, o)
 	}
 }
 
 // checkFresh: what Ferry's caches show must hold, not only have held.
 func (w *World) checkFresh(worker *Worker, job *unstructured.Unstructured) {
-	if w.depth > 0 || w.ferry == nil || !w.managerKnown(RefOf(job.GetName())) || w.moved {
+	if w.depth > 0 || w.ferry == nil || !w.managerKnown(w.refOf(job.GetName())) || w.moved {
 		return
 	}
 	if !w.holdsClaim(worker.Name, job) {
@@ -152,7 +167,12 @@ func (w *World) Leftovers() []string {
 		if w.workers[name].Cut {
 			continue
 		}
-		for _, obj := range slices.Concat(w.workers[name].Cluster.List("Workload"), w.workers[name].Cluster.List("Job")) {
+		c := w.workers[name].Cluster
+		held := c.List("Workload")
+		for _, job := range c.Jobs() {
+			held = append(held, job)
+		}
+		for _, obj := range held {
 			if ours(obj) && !w.needed(name, obj) {
 				left = append(left, name+": "+cluster.KeyOf(obj).String())
 			}
@@ -163,24 +183,28 @@ func (w *World) Leftovers() []string {
 
 func (w *World) needed(worker string, obj client.Object) bool {
 	ref, _ := kinds.CopyOf(obj)
-	wl := w.Workload(ref.Name)
-	if wl == nil || plan.Reservation(wl) != obj.GetAnnotations()[kinds.ReservationAnnotation] {
-		return false
-	}
 	if on := w.Manager.Job(Namespace, ref.Name); endedAlready(on) {
 		return false
 	}
-	if wl.Status.ClusterName != nil {
-		return *wl.Status.ClusterName == worker
-	}
-	return slices.Contains(wl.Status.NominatedClusterNames, worker)
+	_, isWorkload := obj.(*kueue.Workload)
+	return slices.ContainsFunc(w.Workloads(ref.Name), func(wl *kueue.Workload) bool {
+		if isWorkload && wl.Name != obj.GetName() || !slices.Contains(reservations(obj), plan.Reservation(wl)) {
+			return false
+		}
+		if wl.Status.ClusterName != nil {
+			return *wl.Status.ClusterName == worker
+		}
+		return slices.Contains(wl.Status.NominatedClusterNames, worker)
+	})
 }
 
 // Unfinished are the manager's active jobs that did not come to an end (invariant 6).
 func (w *World) Unfinished() []string {
 	var names []string
-	for _, obj := range w.Manager.List("Job") {
-		job := obj.(*unstructured.Unstructured)
+	for _, job := range w.Manager.Jobs() {
+		if serves(job) {
+			continue
+		}
 		wl := w.Kueue.WorkloadOf(job)
 		ended, _ := kueuemodel.Ended(job)
 		if wl == nil || !ended || !finished(wl) {

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -47,7 +49,11 @@ type ferry struct {
 func (w *World) StartFerry() {
 	memory := observe.NewMemory()
 	f := &ferry{world: w, lanes: map[string]*lane.Reconciler{}, queues: map[string]*queue{}, busy: map[string][]kinds.Ref{}}
-	f.cache = cache.New(w.Manager, cache.All("Workload"), cache.All("Job"), cache.All("AdmissionCheck"), cache.All("MultiKueueConfig"))
+	streams := []cache.Stream{cache.All("Workload"), cache.Labelled(cluster.Pod.Kind, kinds.GatedLabel), cache.All("AdmissionCheck"), cache.All("MultiKueueConfig")}
+	for _, kind := range []schema.GroupVersionKind{cluster.Job, cluster.Set} {
+		streams = append(streams, cache.All(kind.Kind))
+	}
+	f.cache = cache.New(w.Manager, streams...)
 	f.cache.Handle = f.sawManager
 	f.observer = &observe.Observer{
 		Manager: cache.Reader{Cache: f.cache, Index: observe.OwnerIndex, Refuse: w.refuseOnManager},
@@ -134,11 +140,15 @@ func (f *ferry) held(name string) {
 	if l == nil {
 		return
 	}
-	for _, kind := range []string{"Workload", "Job"} {
-		for _, obj := range l.cache.Shown(kind) {
-			if ref, ours := kinds.CopyOf(obj); ours && (kind != "Job" || l.jobs) {
-				f.enqueue(name, ref)
-			}
+	held := l.cache.Shown("Workload")
+	for _, kind := range cluster.JobKinds {
+		if l.jobs {
+			held = append(held, l.cache.Shown(kind.Kind)...)
+		}
+	}
+	for _, obj := range held {
+		if ref, ours := kinds.CopyOf(obj); ours {
+			f.enqueue(name, ref)
 		}
 	}
 }
@@ -155,13 +165,13 @@ func (f *ferry) sawObject(d cache.Delivery, ref kinds.Ref) {
 
 // sawWorker is the wiring of a worker's events.
 func (f *ferry) sawWorker(worker string, d cache.Delivery) {
-	switch d.Stream {
-	case "LocalQueue":
+	switch obj := d.Object().(type) {
+	case *kueue.LocalQueue:
 		if d.Old == nil || d.New == nil {
 			f.everyJob()
 		}
-	case cache.NamesOf("Job"):
-		f.enqueue(dispatchQueue, RefOf(d.Object().GetName()))
+	case *metav1.PartialObjectMetadata:
+		f.enqueue(dispatchQueue, kinds.Ref{Kind: obj.GroupVersionKind().GroupKind().String(), Namespace: obj.Namespace, Name: obj.Name})
 	default:
 		if ref, ours := kinds.CopyOf(d.Object()); ours {
 			f.observer.Memory.Saw(worker, ref, d.Object())

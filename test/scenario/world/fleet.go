@@ -7,9 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	batchv1 "k8s.io/api/batch/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"ferry.dev/ferry/internal/fleet"
 	"ferry.dev/ferry/internal/observe"
 	"ferry.dev/ferry/test/scenario/cache"
@@ -19,8 +16,6 @@ import (
 var (
 	errGone     = errors.New("the connection to the worker is gone")
 	errNoAnswer = errors.New("the worker did not answer in time")
-	jobGVK      = batchv1.SchemeGroupVersion.WithKind("Job")
-	jobMeta     = metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}
 )
 
 // link is Ferry's connection to one worker; it implements fleet.Conn.
@@ -44,15 +39,25 @@ func (l *link) refuse(kind string) error {
 	if l.dead {
 		return errGone
 	}
-	if kind == "Job" && !l.jobs {
-		return &fleet.NotServedError{Kind: jobGVK, Why: "its informer has not synced"}
+	if gvk := dispatched(kind); gvk != nil && !l.jobs {
+		return &fleet.NotServedError{Kind: *gvk, Why: "its informer has not synced"}
 	}
 	return nil
 }
 
-func (l *link) Serves(schema.GroupVersionKind) (bool, string) {
+// dispatched is a kind that Ferry dispatches; nil for what every worker serves.
+func dispatched(kind string) *schema.GroupVersionKind {
+	for i := range cluster.JobKinds {
+		if cluster.JobKinds[i].Kind == kind {
+			return &cluster.JobKinds[i]
+		}
+	}
+	return nil
+}
+
+func (l *link) Serves(gvk schema.GroupVersionKind) (bool, string) {
 	if !l.jobs {
-		return false, "Job cannot be read yet"
+		return false, gvk.Kind + " cannot be read yet"
 	}
 	return true, ""
 }

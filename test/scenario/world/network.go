@@ -33,7 +33,14 @@ func (w *World) Connect(name string) {
 		return
 	}
 	l := &link{world: w, worker: worker}
-	l.cache = cache.New(worker.Cluster, cache.Ours("Workload", Origin), cache.Ours("Job", Origin), cache.Names("Job", jobMeta), cache.All("LocalQueue"))
+	streams := []cache.Stream{cache.Ours("Workload", Origin), cache.All("LocalQueue")}
+	for _, kind := range cluster.JobKinds {
+		streams = append(streams, cache.Ours(kind.Kind, Origin))
+	}
+	for _, kind := range []schema.GroupVersionKind{cluster.Job, cluster.Set} {
+		streams = append(streams, cache.Names(kind))
+	}
+	l.cache = cache.New(worker.Cluster, streams...)
 	f := w.ferry
 	l.cache.Handle = func(d cache.Delivery) { f.sawWorker(name, d) }
 	worker.link = l
@@ -48,11 +55,11 @@ func (w *World) SyncJobs(name string) {
 		return
 	}
 	l.jobs = true
-	w.Tracef("fleet: %s serves Job", name)
+	w.Tracef("fleet: %s serves jobs", name)
 	w.connected(name)
 }
 
-// Unserve lets a worker stop to serve Job, as when its informer fails.
+// Unserve lets a worker stop to serve jobs, as when their informers fail.
 func (w *World) Unserve(name string) {
 	if l := w.workers[name].link; l != nil {
 		l.jobs = false
@@ -68,8 +75,8 @@ func (w *World) LetJobsBeRead(can bool) {
 }
 
 func (w *World) refuseOnManager(kind string) error {
-	if kind == "Job" && w.unread {
-		return &jobs.NotServedError{Kind: jobGVK, Why: "its CRD is not installed"}
+	if gvk := dispatched(kind); gvk != nil && w.unread {
+		return &jobs.NotServedError{Kind: *gvk, Why: "its CRD is not installed"}
 	}
 	return nil
 }
@@ -221,7 +228,7 @@ func failure(code int, key cluster.Key) error {
 }
 
 func refKey(ref kinds.Ref) cluster.Key {
-	return cluster.Key{Kind: "Job", Namespace: ref.Namespace, Name: ref.Name}
+	return cluster.Key{Kind: schema.ParseGroupKind(ref.Kind).Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
 // arrive lets a slow request take effect, which its sender has given up by now.

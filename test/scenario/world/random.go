@@ -9,6 +9,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/placement"
+	"ferry.dev/ferry/test/scenario/cluster"
 )
 
 // Random lives through a world of faults that a seed determines, then lets the
@@ -30,7 +31,8 @@ func Random(seed uint64) *World {
 type game struct {
 	world *World
 	rand  *rand.Rand
-	jobs  []string
+	// jobs are the names of batch Jobs, sets those of LeaderWorkerSets, pods those of single pods.
+	jobs, sets, pods []string
 	// config is what the MultiKueueConfig lists at the end.
 	config []string
 }
@@ -43,14 +45,26 @@ func newGame(r *rand.Rand) *game {
 	for i := range 1 + r.IntN(5) {
 		g.jobs = append(g.jobs, fmt.Sprintf("job%d", i+1))
 	}
+	for i := range r.IntN(3) {
+		g.sets = append(g.sets, fmt.Sprintf("set%d", i+1))
+	}
+	for i := range r.IntN(4) {
+		g.pods = append(g.pods, fmt.Sprintf("pod%d", i+1))
+	}
 	o := Options{
-		Workers: g.config, Capacity: 1 + r.IntN(3), Rand: r, StepSize: 1 + r.IntN(2), Round: time.Minute,
+		Workers: g.config, Capacity: 1 + r.IntN(3) + 2*len(g.sets), Rand: r, StepSize: 1 + r.IntN(2), Round: time.Minute,
 		Dispatcher: pick(r, placement.AllAtOnceName, placement.AllAtOnceName, placement.IncrementalName, ExternalDispatcher),
 	}
 	if r.IntN(4) == 0 {
 		o.Checks = []string{"prov"}
 	}
 	g.world = New(o)
+	for _, name := range g.sets {
+		g.world.Call(name, cluster.Set)
+	}
+	for _, name := range g.pods {
+		g.world.Call(name, cluster.Pod)
+	}
 	if r.IntN(4) > 0 {
 		g.world.Faults = Faults{Fail: r.IntN(100), Lose: r.IntN(100), Late: r.IntN(60), Conflict: r.IntN(150), Between: r.IntN(400)}
 	}
@@ -80,11 +94,39 @@ func (g *game) step() {
 	}
 }
 
+// all are the names of all jobs.
+func (g *game) all() []string { return slices.Concat(g.jobs, g.sets, g.pods) }
+
+func (g *game) isSet(name string) bool { return slices.Contains(g.sets, name) }
+
+// part names a Workload of the job, one of several if it has several.
+func (g *game) part(name string) string {
+	if n := len(g.world.Workloads(name)); n > 0 && g.isSet(name) {
+		return fmt.Sprintf("%s/%d", name, g.rand.IntN(n))
+	}
+	return name
+}
+
+func (g *game) submit(name string) {
+	g.world.Tracef("user: submit %s", name)
+	switch {
+	case g.isSet(name):
+		_ = g.world.SubmitSet(name, int64(1+g.rand.IntN(3)))
+	case slices.Contains(g.pods, name):
+		_ = g.world.SubmitPod(name, pick(g.rand, "", "web"))
+	default:
+		_ = g.world.Submit(name, int64(1+g.rand.IntN(2)))
+	}
+}
+
 func (g *game) user() {
-	w, name := g.world, pick(g.rand, g.jobs...)
+	w, name := g.world, pick(g.rand, g.all()...)
 	if w.Manager.Job(Namespace, name) == nil {
-		w.Tracef("user: submit %s", name)
-		_ = w.Submit(name, int64(1+g.rand.IntN(2)))
+		g.submit(name)
+		return
+	}
+	if g.isSet(name) && g.rand.IntN(2) == 0 {
+		g.change(name)
 		return
 	}
 	switch g.rand.IntN(8) {
@@ -92,8 +134,9 @@ func (g *game) user() {
 		w.Tracef("user: delete %s", name)
 		w.Delete(name)
 	case 1:
-		if wl := w.Workload(name); wl != nil {
-			w.Tracef("user: toggle active of %s", name)
+		part := g.part(name)
+		if wl := w.Workload(part); wl != nil {
+			w.Tracef("user: toggle active of %s", part)
 			w.Kueue.SetActive(wl, wl.Spec.Active != nil && !*wl.Spec.Active)
 		}
 	case 2:
@@ -107,19 +150,20 @@ func (g *game) user() {
 
 // kueue is what Kueue and people on the workers do to a job.
 func (g *game) kueue() {
-	w, name, worker := g.world, pick(g.rand, g.jobs...), pick(g.rand, g.config...)
+	w, name, worker := g.world, pick(g.rand, g.all()...), pick(g.rand, g.config...)
+	part := g.part(name)
 	switch g.rand.IntN(6) {
 	case 0:
-		if wl := w.Workload(name); wl != nil && w.Kueue.Evict(wl) {
-			w.Tracef("manager: %s preempted", name)
+		if wl := w.Workload(part); wl != nil && w.Kueue.Evict(wl) {
+			w.Tracef("manager: %s preempted", part)
 		}
 	case 1:
-		if wl := w.Copy(worker, name); wl != nil && w.workers[worker].Kueue.Evict(wl) {
-			w.Tracef("%s: %s preempted", worker, name)
+		if wl := w.Copy(worker, part); wl != nil && w.workers[worker].Kueue.Evict(wl) {
+			w.Tracef("%s: %s preempted", worker, part)
 		}
 	case 2:
-		w.Tracef("%s: somebody deletes the copy of %s", worker, name)
-		w.DeleteOnWorker(worker, name, pick(g.rand, "Job", "Workload"))
+		w.Tracef("%s: somebody deletes the copy of %s", worker, part)
+		w.DeleteOnWorker(worker, part, pick(g.rand, "Job", "Workload"))
 	case 3:
 		w.Tracef("%s: foreign %s", worker, name)
 		_ = w.Foreign(worker, name, pick(g.rand, "", "another-manager"))
@@ -127,8 +171,8 @@ func (g *game) kueue() {
 		w.Tracef("%s: foreign %s goes", worker, name)
 		w.RemoveForeign(worker, name)
 	case 5:
-		if w.OutOfSync(worker, name) {
-			w.Tracef("%s: %s is out of sync", worker, name)
+		if w.OutOfSync(worker, part) {
+			w.Tracef("%s: %s is out of sync", worker, part)
 		}
 	}
 }
@@ -176,17 +220,29 @@ func (g *game) calm() {
 	w.SetWorkers(g.config)
 	for _, name := range w.names {
 		w.Mend(name)
-		for _, job := range g.jobs {
+		for _, job := range g.all() {
 			w.RemoveForeign(name, job)
 		}
-	}
-	for _, job := range g.jobs {
-		if wl := w.Workload(job); wl != nil && wl.Spec.Active != nil && !*wl.Spec.Active {
-			w.Kueue.SetActive(wl, true)
+		if len(g.sets)+len(g.pods) > 0 {
+			// Sets and Deployments have no end, and wait for all that they need.
+			w.workers[name].Kueue.Capacity = 1000
 		}
 	}
+	for _, job := range g.all() {
+		for _, wl := range w.Workloads(job) {
+			if wl.Spec.Active != nil && !*wl.Spec.Active {
+				w.Kueue.SetActive(wl, true)
+			}
+		}
+	}
+	g.settle()
+	g.quiet()
+}
+
+// settle lets the world come to rest and asks what must hold then.
+func (g *game) settle() {
 	if !g.rest(2 * time.Hour) {
-		w.Violation("invariant 8: the world comes to no rest")
+		g.world.Violation("invariant 8: the world comes to no rest")
 		return
 	}
 	g.checkRest()
@@ -214,10 +270,11 @@ func (g *game) rest(patience time.Duration) bool {
 }
 
 func (g *game) readyChecks() {
-	for _, job := range g.jobs {
-		wl := g.world.Workload(job)
-		if wl != nil && len(wl.Status.AdmissionChecks) > 1 && wl.Status.AdmissionChecks[1].State != kueue.CheckStateReady && wl.Status.ClusterName == nil {
-			g.world.SetCheck(job, "prov", kueue.CheckStateReady)
+	for _, job := range g.all() {
+		for _, wl := range g.world.Workloads(job) {
+			if len(wl.Status.AdmissionChecks) > 1 && wl.Status.AdmissionChecks[1].State != kueue.CheckStateReady && wl.Status.ClusterName == nil {
+				g.world.setCheck(wl, "prov", kueue.CheckStateReady)
+			}
 		}
 	}
 }
@@ -232,6 +289,9 @@ func (g *game) checkRest() {
 	}
 	if jobs := w.Unfinished(); len(jobs) > 0 {
 		w.Violation("invariant 6: not finished: %v", jobs)
+	}
+	if sets := w.Unsettled(); len(sets) > 0 {
+		w.Violation("invariant 6: not whole: %v", sets)
 	}
 	before := w.Writes
 	w.Resync()

@@ -84,7 +84,7 @@ func (w *World) Rule(name string) string {
 	if w.ferry == nil {
 		return "-"
 	}
-	ref := RefOf(name)
+	ref := w.refOf(name)
 	if wl := w.AnyWorkload(name); wl != nil {
 		ref = workloadRef(wl)
 	}

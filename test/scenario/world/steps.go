@@ -126,7 +126,7 @@ func (w *World) StepOnce() bool {
 func (w *World) Settle(choose bool, patience time.Duration) bool {
 	until := w.Clock.Now().Add(patience)
 	for range 20000 {
-		if s, found := w.first(choose); found {
+		if s, found := w.firstStep(choose); found {
 			w.Tracef("%s: %s", s.who, s.what)
 			s.do()
 			continue
@@ -143,7 +143,7 @@ func (w *World) Settle(choose bool, patience time.Duration) bool {
 	return false
 }
 
-func (w *World) first(choose bool) (step, bool) {
+func (w *World) firstStep(choose bool) (step, bool) {
 	for _, s := range w.steps() {
 		if !s.choice || choose {
 			return s, true

@@ -3,6 +3,7 @@ package world
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/test/scenario/cluster"
 	"ferry.dev/ferry/test/scenario/kueuemodel"
 )
@@ -48,20 +50,22 @@ func newJob(name string, parallelism int64) *unstructured.Unstructured {
 	}}
 }
 
-// Delete deletes a Job on the manager.
-func (w *World) Delete(name string) { w.Manager.Remove(jobKey(name)) }
+// Delete deletes a job on the manager.
+func (w *World) Delete(name string) { w.Manager.Remove(refKey(w.refOf(name))) }
 
-func jobKey(name string) cluster.Key {
-	return cluster.Key{Kind: "Job", Namespace: Namespace, Name: name}
-}
-
-// Foreign makes somebody else's Job on a worker; by another manager when its origin is given.
+// Foreign makes somebody else's job on a worker; by another manager when its origin is given.
 func (w *World) Foreign(worker, name, origin string) error {
 	job := newJob(name, 1)
+	switch w.kindOf(name) {
+	case cluster.Set:
+		job = newSet(name, 1)
+	case cluster.Pod:
+		job = newPod(name)
+	}
 	job.SetLabels(nil)
 	if origin != "" {
 		job.SetLabels(map[string]string{kueue.MultiKueueOriginLabel: origin})
-		job.SetAnnotations(map[string]string{kueue.MultiKueueOriginUIDAnnotation: "elsewhere", "ferry.dev/job": "Job.batch/" + name})
+		job.SetAnnotations(map[string]string{kueue.MultiKueueOriginUIDAnnotation: "elsewhere", kinds.JobAnnotation: w.refOf(name).Kind + "/" + name})
 	}
 	_, err := w.workers[worker].Cluster.Create(job)
 	if err != nil {
@@ -73,16 +77,17 @@ func (w *World) Foreign(worker, name, origin string) error {
 // RemoveForeign deletes what is not Ferry's from a worker.
 func (w *World) RemoveForeign(worker, name string) {
 	if job := w.JobOn(worker, name); job != nil && !ours(job) {
-		w.workers[worker].Cluster.Remove(jobKey(name))
+		w.workers[worker].Cluster.Remove(cluster.KeyOf(job))
 	}
 }
 
 // DeleteOnWorker lets somebody on the worker delete Ferry's copy, of the job or of its Workload.
 func (w *World) DeleteOnWorker(worker, name, kind string) {
 	c := w.workers[worker].Cluster
-	if job := w.JobOn(worker, name); kind == "Job" && job != nil && ours(job) {
+	whole, _, _ := strings.Cut(name, "/")
+	if job := w.JobOn(worker, whole); kind == "Job" && job != nil && ours(job) {
 		delete(w.book.results, origin(job))
-		c.Remove(jobKey(name))
+		c.Remove(cluster.KeyOf(job))
 	}
 	if wl := w.Copy(worker, name); kind == "Workload" && wl != nil {
 		if job := w.JobOn(worker, name); job != nil {
@@ -105,10 +110,12 @@ func (w *World) OutOfSync(worker, name string) bool {
 
 // SetCheck sets another check of the job's Workload.
 func (w *World) SetCheck(name, check string, state kueue.CheckState) {
-	wl := w.Workload(name)
-	if wl == nil {
-		return
+	for _, wl := range w.Workloads(name) {
+		w.setCheck(wl, check, state)
 	}
+}
+
+func (w *World) setCheck(wl *kueue.Workload, check string, state kueue.CheckState) {
 	w.Manager.Kueue(cluster.KeyOf(wl), func(wl *kueue.Workload) {
 		for i := range wl.Status.AdmissionChecks {
 			if c := &wl.Status.AdmissionChecks[i]; string(c.Name) == check {
@@ -120,7 +127,7 @@ func (w *World) SetCheck(name, check string, state kueue.CheckState) {
 
 // SetPriority changes the priority of the job's Workload on the manager.
 func (w *World) SetPriority(name string, priority int32) {
-	if wl := w.Workload(name); wl != nil {
+	for _, wl := range w.Workloads(name) {
 		w.Manager.Edit(cluster.KeyOf(wl), func(o client.Object) { o.(*kueue.Workload).Spec.Priority = &priority })
 	}
 }
@@ -134,9 +141,13 @@ func (w *World) SetWorkers(names []string) {
 
 // Nominate is what another dispatcher does: it names workers, as Kueue asks it to, as Kueue.
 func (w *World) Nominate(name string, workers []string) {
-	if wl := w.Workload(name); wl != nil {
-		w.Manager.Kueue(cluster.KeyOf(wl), func(wl *kueue.Workload) { wl.Status.NominatedClusterNames = workers })
+	for _, wl := range w.Workloads(name) {
+		w.nominate(wl, workers)
 	}
+}
+
+func (w *World) nominate(wl *kueue.Workload, workers []string) {
+	w.Manager.Kueue(cluster.KeyOf(wl), func(wl *kueue.Workload) { wl.Status.NominatedClusterNames = workers })
 }
 
 // externalSteps are the nominations that an external dispatcher could make.
@@ -145,13 +156,12 @@ func (w *World) externalSteps() []step {
 		return nil
 	}
 	var steps []step
-	for _, obj := range w.Manager.List("Job") {
-		name := obj.GetName()
-		wl := w.Workload(name)
-		if wl == nil || !waits(wl) {
-			continue
+	for _, job := range w.Manager.Jobs() {
+		for _, wl := range w.Kueue.WorkloadsOf(job) {
+			if waits(wl) {
+				steps = append(steps, step{"external dispatcher", "nominate for " + wl.Name, func() { w.nominate(wl, w.configured) }, true})
+			}
 		}
-		steps = append(steps, step{"external dispatcher", "nominate for " + name, func() { w.Nominate(name, w.configured) }, true})
 	}
 	return steps
 }

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -72,6 +75,8 @@ type World struct {
 	names      []string
 	workers    map[string]*Worker
 	configured []string
+	// kinds are those of the jobs by name, see Call.
+	kinds      map[string]schema.GroupVersionKind
 	ferry      *ferry
 	policy     plan.Policy
 	trace      []string
@@ -99,7 +104,7 @@ func New(o Options) *World {
 	w := &World{
 		Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
 		Rules: map[kinds.Ref][]string{}, workers: map[string]*Worker{}, rand: o.Rand, book: newBook(),
-		Held: map[string]bool{},
+		Held: map[string]bool{}, kinds: map[string]schema.GroupVersionKind{},
 	}
 	w.policy = plan.Policy{
 		Origin: Origin, Dispatcher: o.Dispatcher, WorkerLostTimeout: 15 * time.Minute,
@@ -149,9 +154,19 @@ func (w *World) Names() []string { return w.names }
 // Worker returns a worker; nil when there is none of that name.
 func (w *World) Worker(name string) *Worker { return w.workers[name] }
 
-// RefOf is the reference of a batch Job of this name.
-func RefOf(name string) kinds.Ref {
-	return kinds.Ref{Kind: "Job.batch", Namespace: Namespace, Name: name}
+// Call says of what kind the job of a name is; those of which nothing is said are batch Jobs.
+func (w *World) Call(name string, kind schema.GroupVersionKind) { w.kinds[name] = kind }
+
+// refOf is the reference of the job of this name.
+func (w *World) refOf(name string) kinds.Ref {
+	return kinds.Ref{Kind: w.kindOf(name).GroupKind().String(), Namespace: Namespace, Name: name}
+}
+
+func (w *World) kindOf(name string) schema.GroupVersionKind {
+	if kind, said := w.kinds[name]; said {
+		return kind
+	}
+	return cluster.Job
 }
 
 // Violation notes that something happened that never may.
@@ -179,22 +194,48 @@ func (w *World) TakeEvents() []string {
 	return events
 }
 
-// Workload is the manager's Workload of the job of this name; nil when there is none.
-func (w *World) Workload(name string) *kueue.Workload {
-	if job := w.Manager.Job(Namespace, name); job != nil {
-		return w.Kueue.WorkloadOf(job)
+// Workload is the manager's Workload of the job of this name, the first of several; nil when
+// there is none. A name like set/1 is that of the Workload of a set's replica.
+func (w *World) Workload(name string) *kueue.Workload { return first(w.Workloads(name)) }
+
+// Workloads are the manager's Workloads of the job of this name.
+func (w *World) Workloads(name string) []*kueue.Workload {
+	name, replica, _ := strings.Cut(name, "/")
+	job := w.Manager.Job(Namespace, name)
+	if job == nil {
+		return nil
 	}
-	return nil
+	return ofReplica(w.Kueue.WorkloadsOf(job), replica)
 }
 
-// Copy is the Workload of the job of this name on a worker; nil when there is none.
-func (w *World) Copy(worker, name string) *kueue.Workload {
+// Copy is the Workload of the job of this name on a worker, the first of several; nil when there is none.
+func (w *World) Copy(worker, name string) *kueue.Workload { return first(w.Copies(worker, name)) }
+
+// Copies are the Workloads of the job of this name on a worker.
+func (w *World) Copies(worker, name string) []*kueue.Workload {
+	name, replica, _ := strings.Cut(name, "/")
+	var copies []*kueue.Workload
 	for _, obj := range w.workers[worker].Cluster.List("Workload") {
-		if ref, ours := kinds.CopyOf(obj); ours && ref.Name == name && obj.GetLabels()[kueue.MultiKueueOriginLabel] == Origin {
-			return obj.(*kueue.Workload)
+		if ref, isCopy := kinds.CopyOf(obj); isCopy && ref.Name == name && ours(obj) {
+			copies = append(copies, obj.(*kueue.Workload))
 		}
 	}
-	return nil
+	return ofReplica(copies, replica)
+}
+
+func first(wls []*kueue.Workload) *kueue.Workload {
+	if len(wls) == 0 {
+		return nil
+	}
+	return wls[0]
+}
+
+// ofReplica picks the Workload of a replica, if one is asked for.
+func ofReplica(wls []*kueue.Workload, replica string) []*kueue.Workload {
+	if replica == "" {
+		return wls
+	}
+	return slices.DeleteFunc(wls, func(wl *kueue.Workload) bool { return strconv.Itoa(kinds.ReplicaOf(wl)) != replica })
 }
 
 // JobOn is the job of this name on a worker; nil when there is none.
