@@ -59,7 +59,7 @@ multiKueue:
 	g.Expect(manager).To(And(
 		ContainSubstring("resources: [pipelineruns/status]"), Not(ContainSubstring("workflows/status")),
 		ContainSubstring("- apiGroups: [argoproj.io]\n  resources: [workflows]\n  verbs: [patch]"),
-		ContainSubstring("path: /mutate-tekton-dev-v1-pipelinerun"), Not(ContainSubstring("mutate-argoproj"))))
+		ContainSubstring("path: /mutate-tekton.dev-v1-pipelinerun"), Not(ContainSubstring("mutate-argoproj"))))
 }
 
 func TestManagerRoleIsWhatTheManifestsSay(t *testing.T) {

@@ -44,7 +44,8 @@ func Register(server Server, table *kinds.Table, cache, live client.Reader) {
 
 func pass(context.Context, admission.Request) admission.Response { return admission.Allowed("") }
 
-// Path is where the webhook of a kind is served, as in "/mutate-batch-v1-job".
+// Path is where the webhook of a kind is served, as in "/mutate-ray.io-v1-rayjob".
+// Each kind has its own: a group may have dashes and dots.
 func Path(gvk schema.GroupVersionKind) string {
-	return "/mutate-" + strings.ReplaceAll(gvk.Group, ".", "-") + "-" + gvk.Version + "-" + strings.ToLower(gvk.Kind)
+	return "/mutate-" + gvk.Group + "-" + gvk.Version + "-" + strings.ToLower(gvk.Kind)
 }

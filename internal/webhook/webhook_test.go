@@ -26,8 +26,12 @@ func (s *server) Register(path string, hook http.Handler) { s.Handle(path, hook)
 func TestPath(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(webhook.Path(job().GVK)).To(Equal("/mutate-batch-v1-job"))
-	g.Expect(webhook.Path(schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"})).
-		To(Equal("/mutate-jobset-x-k8s-io-v1alpha2-jobset"))
+	paths := map[string]string{}
+	for _, group := range []string{"jobset.x-k8s.io", "jobset-x-k8s-io", "jobset.x-k8s-io", "v1.io", "v1-v1.io"} {
+		path := webhook.Path(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "JobSet"})
+		g.Expect(paths).NotTo(HaveKey(path), "groups %s and %s", group, paths[path])
+		paths[path] = group
+	}
 }
 
 // TestRegister goes through HTTP, as the API server does. Whether the cache or
