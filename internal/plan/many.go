@@ -78,7 +78,7 @@ func (v *view) letJoin(p *Plan, w *Worker) {
 		case !slices.Equal(wl.Status.NominatedClusterNames, []string{w.Name}):
 			p.manager(Nominate{Workload: wl, Check: v.Check, Workers: []string{w.Name}, Message: reason.Joins(w.Name)})
 		case c == nil:
-			p.worker(w.Name, CreateWorkload{Copy: kinds.ProjectWorkload(wl, v.Ref, v.marks(w, wl)), ClusterQueue: clusterQueue(wl)})
+			v.copyTo(p, w, wl)
 		case isTrue(c, kueue.WorkloadAdmitted) && !isTrue(c, kueue.WorkloadEvicted) && c.DeletionTimestamp.IsZero():
 			p.manager(Claim{Workload: wl, Check: v.Check, Worker: w.Name, Message: reason.Placing(w.Name)})
 		}

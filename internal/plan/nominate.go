@@ -106,11 +106,19 @@ func (v *view) offer(p *Plan, w *Worker) {
 	}
 	for _, wl := range v.Workloads {
 		if !slices.ContainsFunc(w.Workloads, func(c *kueue.Workload) bool { return c.Name == wl.Name }) {
-			p.worker(w.Name, CreateWorkload{Copy: kinds.ProjectWorkload(wl, v.Ref, v.marks(w, wl)), ClusterQueue: clusterQueue(wl)})
+			v.copyTo(p, w, wl)
 		}
 	}
 	v.followPriority(p, w)
 	v.shrink(p, w)
+}
+
+// copyTo makes the copy of a Workload on a worker, once nothing of an earlier
+// reservation is left there: that may have the same name, and has to go first.
+func (v *view) copyTo(p *Plan, w *Worker, wl *kueue.Workload) {
+	if len(v.stale[w.Name]) == 0 {
+		p.worker(w.Name, CreateWorkload{Copy: kinds.ProjectWorkload(wl, v.Ref, v.marks(w, wl)), ClusterQueue: clusterQueue(wl)})
+	}
 }
 
 // clusterQueue is empty for a finished Workload that gave its quota back.

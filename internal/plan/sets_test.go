@@ -70,6 +70,9 @@ func ownedBy(worker string, uids ...types.UID) with {
 	})
 }
 
+// ofEarlier makes a copy one of an earlier reservation.
+func ofEarlier(c *kueue.Workload) { c.Annotations[kinds.ReservationAnnotation] = "0-1" }
+
 // ofReplicas makes the Workloads those of the first replicas of a set that has n now.
 func ofReplicas(n int64) with {
 	return func(s *plan.Snapshot) {
@@ -226,6 +229,7 @@ var sets = []ruleCase{
 		unless: snap(lws, nominated("w1"), offered("w1"), admitted("w1", time.Minute), secondCopy("w1", func(c *kueue.Workload) { setCondition(c, kueue.WorkloadAdmitted, false, "x", 0) })), then: "Nominate"},
 	{rule: "Claimed", name: "one that comes later is sent to the job's worker", when: snap(lws, running("w1"), came("w1", "w2"), on("w1", noSecondCopy)), does: "manager: nominate [w1] for wl2"},
 	{rule: "Claimed", name: "then copied there", when: snap(lws, running("w1"), came("w1"), on("w1", noSecondCopy)), does: "w1: create Workload wl2"},
+	{rule: "Claimed", name: "where its copy of an earlier reservation goes first", when: snap(lws, running("w1"), came("w1"), secondCopy("w1", ofEarlier)), does: "w1: delete Workload wl2"},
 	{rule: "Claimed", name: "then awaited", when: snap(lws, running("w1"), came("w1"), secondCopy("w1", func(c *kueue.Workload) { setCondition(c, kueue.WorkloadAdmitted, false, "x", 0) }))},
 	{rule: "Claimed", name: "then claimed", when: snap(lws, running("w1"), came("w1")), does: "manager: claim wl2 for w1"},
 	{rule: "Claimed", name: "not placed before all that were won together are claimed", when: snap(lws, claim("w1"), nominated("w1"), offered("w1"), admitted("w1", time.Minute), second(func(wl *kueue.Workload) { wl.Status.ClusterName = nil })),

@@ -146,7 +146,7 @@ func (v *view) grow(p *Plan, w *Worker) bool {
 		v.say(p, reason.WaitsForChecks(v.waitsFor(wl)))
 	case c == nil:
 		p.Because = reason.Grows(w.Name, "")
-		p.worker(w.Name, CreateWorkload{Copy: kinds.ProjectWorkload(wl, v.Ref, v.marks(w, wl)), ClusterQueue: clusterQueue(wl)})
+		v.copyTo(p, w, wl)
 	case isTrue(c, kueue.WorkloadAdmitted) && c.DeletionTimestamp.IsZero():
 		p.Because = reason.Grows(w.Name, "")
 		v.editJobs(p, w, v.sliced)

@@ -122,6 +122,7 @@ var growths = []ruleCase{
 	{rule: "Claimed", name: "a slice without quota changes nothing", when: snap(elastic, runsElastic("w1"), grows(5))},
 	{rule: "Claimed", name: "one with quota is copied", when: snap(elastic, runsElastic("w1"), grows(5), reserved), does: "w1: create Workload next", because: `Growing the job on "w1"`},
 	{rule: "Claimed", name: "also when its predecessor has ended", when: snap(growing), does: "w1: create Workload next"},
+	{rule: "Claimed", name: "where its copy of an earlier reservation goes first", when: snap(growing, nextOffered("w1"), secondCopy("w1", ofEarlier)), does: "w1: delete Workload next"},
 	{rule: "Claimed", name: "but not before other checks", when: snap(growing, second(func(wl *kueue.Workload) {
 		wl.Status.AdmissionChecks = append(wl.Status.AdmissionChecks, kueue.AdmissionCheckState{Name: "budget", State: kueue.CheckStatePending})
 	})), does: "manager: set check of next to Pending", because: "budget"},

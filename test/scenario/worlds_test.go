@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	worlds = flag.Int("worlds", 1500, "how many random worlds to live through")
+	worlds = flag.Int("worlds", 2000, "how many random worlds to live through")
 	first  = flag.Uint64("first", 1, "the seed of the first random world")
 	drop   = flag.String("without", "", "leave this rule out of the table: tests must fail then")
 	seed   = flag.Uint64("seed", 0, "live through this world only, with its whole trace")

@@ -150,9 +150,9 @@ func (c *Cache) Pending() int { return len(c.order) }
 // PendingStream names the stream of the i-th pending object.
 func (c *Cache) PendingStream(i int) string { return c.streams[c.order[i].stream].Name }
 
-// Knows tells whether nothing about an object's name is pending in any stream.
-func (c *Cache) Knows(keys ...cluster.Key) bool {
-	return !slices.ContainsFunc(c.order, func(at slot) bool { return slices.Contains(keys, at.key) })
+// Knows tells whether nothing is pending in any stream about what is asked for by its key.
+func (c *Cache) Knows(about func(cluster.Key) bool) bool {
+	return !slices.ContainsFunc(c.order, func(at slot) bool { return about(at.key) })
 }
 
 // Deliver shows the next event of the i-th pending object. An informer may

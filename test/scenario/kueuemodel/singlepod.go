@@ -25,13 +25,16 @@ func (m *Model) reconcileSinglePod(pod *unstructured.Unstructured) []Step {
 	case wl != nil && ended:
 		return []Step{m.finish(wl, pod, success)}
 	}
-	steps := []Step{m.reconcilePod(pod, wl)}
-	if policy, _, _ := unstructured.NestedString(pod.Object, "spec", "restartPolicy"); policy == "Never" && Ready(pod) && !m.Manager {
-		for _, phase := range []string{podSucceeded, podFailed} {
-			steps = append(steps, m.choice(m.end(pod, phase)))
-		}
+	return append(m.endsOf(pod), m.reconcilePod(pod, wl))
+}
+
+// endsOf are the ends that a running pod may come to, if it has one.
+func (m *Model) endsOf(pod *unstructured.Unstructured) []Step {
+	policy, _, _ := unstructured.NestedString(pod.Object, "spec", "restartPolicy")
+	if policy != "Never" || !Ready(pod) || m.Manager {
+		return nil
 	}
-	return steps
+	return []Step{m.choice(m.end(pod, podSucceeded)), m.choice(m.end(pod, podFailed))}
 }
 
 const (

@@ -261,18 +261,13 @@ func (w *World) afterReconcile(queue string, ref kinds.Ref) {
 
 // ferryKnows tells whether Ferry's caches show everything about a job on the manager and on one worker.
 func (w *World) ferryKnows(worker *Worker, ref kinds.Ref) bool {
-	return w.managerKnown(ref) && worker.link != nil && worker.link.cache.Knows(w.keys(worker.Cluster, ref)...)
+	return w.managerKnown(ref) && worker.link != nil && worker.link.cache.Knows(matters(ref))
 }
 
-func (w *World) managerKnown(ref kinds.Ref) bool {
-	return w.ferry.cache.Knows(w.keys(w.Manager, ref)...)
-}
+func (w *World) managerKnown(ref kinds.Ref) bool { return w.ferry.cache.Knows(matters(ref)) }
 
-// keys are the job and all Workloads of a cluster: which of them are the job's may be what is not known yet.
-func (w *World) keys(c *cluster.Cluster, ref kinds.Ref) []cluster.Key {
-	keys := []cluster.Key{refKey(ref)}
-	for _, obj := range c.List("Workload") {
-		keys = append(keys, cluster.KeyOf(obj))
-	}
-	return keys
+// matters picks the job and all Workloads: which of them are, or were, the job's may be what is not known yet.
+func matters(ref kinds.Ref) func(cluster.Key) bool {
+	job := refKey(ref)
+	return func(key cluster.Key) bool { return key == job || key.Kind == "Workload" }
 }

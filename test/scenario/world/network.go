@@ -112,6 +112,9 @@ func (w *World) disconnect(worker *Worker) {
 	if worker.link == nil {
 		return
 	}
+	if w.ferry != nil {
+		w.ferry.observer.Memory.Lost(worker.Name)
+	}
 	worker.link.dead = true
 	worker.link.cache.Stop()
 	worker.link = nil

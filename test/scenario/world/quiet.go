@@ -23,9 +23,32 @@ func (g *game) change(name string) {
 	w.Roll(name, image)
 }
 
-// quiet scales and rolls sets when nothing else happens: whoever stays runs on undisturbed.
+// disturb does something to a set, and tells which replica alone may feel it.
+func (g *game) disturb(name string) int {
+	w, wls := g.world, g.world.Workloads(name)
+	if len(wls) == 0 || g.rand.IntN(3) > 0 {
+		g.change(name)
+		return -1
+	}
+	i := g.rand.IntN(len(wls))
+	part, home := fmt.Sprintf("%s/%d", name, i), *wls[i].Status.ClusterName
+	switch g.rand.IntN(3) {
+	case 0:
+		w.Tracef("manager: %s preempted", part)
+		w.Kueue.Evict(wls[i])
+	case 1:
+		w.Tracef("%s: %s preempted", home, part)
+		w.workers[home].Kueue.Evict(w.Copy(home, part))
+	default:
+		w.Tracef("%s: somebody deletes the copy of %s", home, part)
+		w.DeleteOnWorker(home, part, "Workload")
+	}
+	return i
+}
+
+// quiet scales and rolls sets, and takes single replicas away, when nothing else happens: the others run on undisturbed.
 func (g *game) quiet() {
-	for range 2 * len(g.sets) {
+	for range 3 * len(g.sets) {
 		if len(g.world.violations) > 0 {
 			return
 		}
@@ -37,13 +60,13 @@ func (g *game) quiet() {
 		before := g.world.copiesOf(set)
 		// Each cluster may be the first to see the change through.
 		g.world.slow = pick(g.rand, "", ManagerName, pick(g.rand, g.config...))
-		g.change(name)
+		hit := g.disturb(name)
 		if g.settle(); len(g.world.violations) > 0 {
 			return
 		}
 		after := g.world.copiesOf(set)
 		for i := range min(len(before), len(after)) {
-			if before[i] != after[i] {
+			if i != hit && before[i] != after[i] {
 				g.world.Violation("replica %d of %s was disturbed: %v became %v", i, name, before[i], after[i])
 			}
 		}

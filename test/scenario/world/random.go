@@ -236,7 +236,11 @@ func (g *game) calm() {
 		}
 	}
 	g.settle()
-	g.quiet()
+	g.checkFixedPoint()
+	if len(g.sets) > 0 {
+		g.quiet()
+		g.checkFixedPoint()
+	}
 }
 
 // settle lets the world come to rest and asks what must hold then.
@@ -292,6 +296,14 @@ func (g *game) checkRest() {
 	}
 	if sets := w.Unsettled(); len(sets) > 0 {
 		w.Violation("invariant 6: not whole: %v", sets)
+	}
+}
+
+// checkFixedPoint: where all is done, nothing is to do again.
+func (g *game) checkFixedPoint() {
+	w := g.world
+	if len(w.violations) > 0 {
+		return
 	}
 	before := w.Writes
 	w.Resync()

@@ -52,10 +52,14 @@ func (w *World) checkCopyKept(worker *Worker, obj client.Object) {
 	_, isWorkload := obj.(*kueue.Workload)
 	for _, wl := range w.Workloads(ref.Name) {
 		isIt := !isWorkload || wl.Name == obj.GetName()
-		if isIt && hasTrue(wl, kueue.WorkloadQuotaReserved) && !takenBack(wl) && wl.Status.ClusterName != nil && *wl.Status.ClusterName == worker.Name && w.healthy(worker, wl, ref.Name) {
+		if isIt && isAssigned(wl, worker.Name) && w.healthy(worker, wl, ref.Name) {
 			w.Violation("%s is deleted on %s, where all is well", cluster.KeyOf(obj), worker.Name)
 		}
 	}
+}
+
+func isAssigned(wl *kueue.Workload, worker string) bool {
+	return hasTrue(wl, kueue.WorkloadQuotaReserved) && !takenBack(wl) && wl.Status.ClusterName != nil && *wl.Status.ClusterName == worker
 }
 
 // serves tells whether a job has no end: a set, or a pod of a Deployment.
