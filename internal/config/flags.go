@@ -96,9 +96,6 @@ func (f *Flags) Configuration(known []string) (c *Configuration, notes []string,
 			return nil, nil, err
 		}
 	}
-	if len(c.MultiKueue.ExternalFrameworks) > 0 {
-		notes = append(notes, "multiKueue.externalFrameworks is ignored: kinds that are not built in are not dispatched yet")
-	}
 	f.Apply(c)
 	c.SetDefaults()
 	if len(c.Integrations.Frameworks) == 0 {
