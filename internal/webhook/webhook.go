@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -19,8 +20,8 @@ type Server interface {
 }
 
 // Register serves one mutating webhook for each kind of the table that has a
-// managedBy field, at Path of that kind. Built-in kinds that are not in the table
-// get one that lets all pass, as the manifests name them all. The manager's cache must know LocalQueues,
+// managedBy field, at Path of that kind, and one for pods. What is not in the table
+// gets one that lets all pass, as the manifests name it too. The manager's cache must know LocalQueues,
 // ClusterQueues and AdmissionChecks; what it does not have is looked up live. Every kind may
 // be registered only once per server: the server panics on a second time.
 //
@@ -35,11 +36,23 @@ func Register(server Server, table *kinds.Table, cache, live client.Reader) {
 	for _, gvk := range table.Unnamed() {
 		server.Register(Path(gvk), &admission.Webhook{Handler: &PodGate{Reader: reader}})
 	}
+	for _, gvk := range off(table) {
+		server.Register(Path(gvk), &admission.Webhook{Handler: admission.HandlerFunc(pass)})
+	}
+}
+
+// off lists what is not in the table, of what the manifests name: built-in kinds with a managedBy field, and pods.
+func off(table *kinds.Table) []schema.GroupVersionKind {
+	var gvks []schema.GroupVersionKind
 	for _, kind := range kinds.All() {
 		if len(kind.ManagedBy) > 0 && table.ByName(kind.Name()) == nil {
-			server.Register(Path(kind.GVK), &admission.Webhook{Handler: admission.HandlerFunc(pass)})
+			gvks = append(gvks, kind.GVK)
 		}
 	}
+	if len(table.Unnamed()) == 0 {
+		gvks = append(gvks, corev1.SchemeGroupVersion.WithKind("Pod"))
+	}
+	return gvks
 }
 
 func pass(context.Context, admission.Request) admission.Response { return admission.Allowed("") }
