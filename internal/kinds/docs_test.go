@@ -43,10 +43,26 @@ What Ferry dispatches, and what is special about each kind. All are on unless th
 [integrations.frameworks](configuration.md); a cluster need not serve them all. A worker that does not serve a kind is
 left out for that kind only, and used as soon as it does.
 
-A copy has the name, namespace, labels, annotations and spec of the original, but never its owners, finalizers, status or
-` + "`managedBy`" + `. It is suspended: Kueue on the worker starts it. Where nothing else is said, the status comes back whole,
-with fields that Ferry does not know; each ` + "`observedGeneration`" + ` is translated to the manager's. A finished job's status
-is never written again. Once a job has stopped everywhere its status says so, and forgets the run that is over.
+**What has to be there.** Kueue on the manager and on the workers needs the kind in its own ` + "`integrations.frameworks`" + `: as
+shipped, Kueue 0.19 has PyTorchJob, TFJob, XGBoostJob, PaddleJob and JAXJob off. The manager needs the kind's CRD; its
+operator only where the list below says so, and one that runs there has to know the ` + "`managedBy`" + ` named below. A worker
+needs what the table says, and the job's namespace with a LocalQueue of the same name. Ferry copies the job and nothing
+that it refers to: ServiceAccounts, Secrets, ConfigMaps, volume claims, Services and priority classes have to be on the
+workers already.
+
+**On the manager** Ferry's webhook marks each new job whose queue leads to workers, so that nobody runs it there: it sets
+` + "`managedBy`" + ` to ` + "`kueue.x-k8s.io/multikueue`" + `, or gives pods a scheduling gate. Users need not. A ` + "`managedBy`" + ` that names
+somebody else stays; such a job is not dispatched, its check is Rejected.
+
+**The copy** has the name, namespace, labels, annotations and spec of the original, but never its owners, finalizers,
+status or ` + "`managedBy`" + `. It is suspended, or its pods are gated: Kueue on the worker starts it. Where nothing else is said,
+the status comes back whole, with fields that Ferry does not know; each ` + "`observedGeneration`" + ` is translated to the
+manager's. A finished job's status is never written again. Once a job has stopped everywhere its status says so, and
+forgets the run that is over.
+
+**Edits and deletion.** Jobs are edited, scaled and deleted on the manager. Edits of the fields named below, and of the
+priority, reach a copy while it runs; others do not. One that asks for other quota makes Kueue on the manager stop the job
+and queue it anew, unless Kueue refuses it. A job that is deleted there goes from its worker too.
 
 A time to live that a job sets is honoured by nobody on the manager, but for batch Jobs: finished jobs stay until deleted.
 
@@ -92,8 +108,14 @@ func firstOf(needs string) string {
 }
 
 func managedBy(k kinds.Kind) string {
-	if len(k.ManagedBy) == 0 {
-		return ""
+	const gate = "the scheduling gate `" + kinds.Gate + "`"
+	switch {
+	case k.Pods:
+		return gate + " of its pods; its own controller runs there"
+	case k.Group:
+		return gate + ", which its pods keep there"
+	case len(k.ManagedBy) == 0:
+		return gate + ", which it keeps there"
 	}
 	return "`" + dotted(k.ManagedBy) + "`; `" + k.OwnManager + "` there counts as empty"
 }
