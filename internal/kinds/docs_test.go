@@ -41,7 +41,8 @@ const kindsIntro = `# The kinds
 
 What Ferry dispatches, and what is special about each kind. All are on unless the configuration names some in
 [integrations.frameworks](configuration.md); a cluster need not serve them all. A worker that does not serve a kind is
-left out for that kind only, and used as soon as it does.
+left out for that kind only, and used as soon as it does. A Deployment is dispatched pod by pod, see [Pod](#pod); a CronJob
+by the Jobs that it makes, whose template names the queue.
 
 **What has to be there.** Kueue on the manager and on the workers needs the kind in its own ` + "`integrations.frameworks`" + `: as
 shipped, Kueue 0.19 has PyTorchJob, TFJob, XGBoostJob, PaddleJob and JAXJob off. The manager needs the kind's CRD; its
@@ -52,7 +53,7 @@ workers already.
 
 **On the manager** Ferry's webhook marks each new job whose queue leads to workers, so that nobody runs it there: it sets
 ` + "`managedBy`" + ` to ` + "`kueue.x-k8s.io/multikueue`" + `, or gives pods a scheduling gate. Users need not. A ` + "`managedBy`" + ` that names
-somebody else stays; such a job is not dispatched, its check is Rejected.
+somebody else stays; such a job is not dispatched, its admission check is Rejected.
 
 **The copy** has the name, namespace, labels, annotations and spec of the original, but never its owners, finalizers,
 status or ` + "`managedBy`" + `. It is suspended, or its pods are gated: Kueue on the worker starts it. Where nothing else is said,
