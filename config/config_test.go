@@ -103,6 +103,7 @@ func TestTheConfigMapHoldsAValidConfiguration(t *testing.T) {
 	g.Expect(notes).To(BeEmpty())
 
 	g.Expect(c.Namespace).To(Equal(config.DefaultNamespace))
+	g.Expect(c.Integrations.Frameworks).To(ConsistOf(kinds.Frameworks()), "all kinds are on, as the docs say and the roles allow")
 	g.Expect(c.Webhook.CertDir).To(Equal(mountPath(t, pod, "webhook-certs")))
 	ports := map[string]int32{}
 	for _, p := range container.Ports {
