@@ -176,17 +176,13 @@ func (a *Applier) resize(ctx context.Context, worker string, to client.Client, r
 	return nil
 }
 
-// ownWorkload writes a controller over one that is gone: a job that was deleted
-// and made anew. If Kueue changed the owners meanwhile, that is decided on anew.
+// ownWorkload may write a controller over one that is gone: a job that was deleted and made anew.
 func (a *Applier) ownWorkload(ctx context.Context, worker string, to client.Client, ref kinds.Ref, act plan.OwnWorkload) error {
 	wl := act.Copy.DeepCopy()
 	wl.OwnerReferences = owners(act)
 	err := to.Patch(ctx, wl, client.MergeFromWithOptions(act.Copy, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
 	if err != nil {
-		return fmt.Errorf("%s on worker %s: %w", act, worker, err)
+		return client.IgnoreNotFound(fmt.Errorf("%s on worker %s: %w", act, worker, err))
 	}
 	wl.ManagedFields = nil
 	a.Memory.Wrote(worker, ref, wl, a.Clock.Now())

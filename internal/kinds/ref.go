@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,6 +62,11 @@ func RefOf(job *unstructured.Unstructured) Ref {
 		return podRef(job)
 	}
 	return Ref{Kind: job.GroupVersionKind().GroupKind().String(), Namespace: job.GetNamespace(), Name: job.GetName()}
+}
+
+// OwnedBy tells whether this very object, not one of the same name, is an owner of the Workload.
+func OwnedBy(wl *kueue.Workload, job *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(wl.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == job.GetUID() })
 }
 
 // Owner returns the job that a Workload on the manager belongs to: the one its

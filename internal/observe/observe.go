@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
@@ -108,7 +107,8 @@ func (o *Observer) readManager(ctx context.Context, s *plan.Snapshot) error {
 		return err
 	}
 	for _, wl := range wls {
-		if len(s.Jobs) == 0 || slices.ContainsFunc(s.Jobs, func(job *unstructured.Unstructured) bool { return ownedBy(wl, job) }) {
+		// Those of an earlier job of the same name are left out.
+		if len(s.Jobs) == 0 || slices.ContainsFunc(s.Jobs, func(job *unstructured.Unstructured) bool { return kinds.OwnedBy(wl, job) }) {
 			s.Workloads = append(s.Workloads, wl)
 		}
 	}
@@ -133,11 +133,6 @@ func (o *Observer) readJobs(ctx context.Context, s *plan.Snapshot) error {
 	}
 	s.Jobs = found
 	return err
-}
-
-// ownedBy leaves out the Workloads of an earlier job of the same name.
-func ownedBy(wl *kueue.Workload, job *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(wl.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == job.GetUID() })
 }
 
 // readCheck finds our admission check and the workers that its config names.

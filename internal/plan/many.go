@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/kinds"
@@ -114,14 +112,10 @@ func (v *view) ownCopies(p *Plan, w *Worker) {
 		return
 	}
 	for _, c := range w.Workloads {
-		if len(c.OwnerReferences) > 0 && !ownedBy(c, w.Jobs[0]) && c.DeletionTimestamp.IsZero() {
+		if len(c.OwnerReferences) > 0 && !kinds.OwnedBy(c, w.Jobs[0]) && c.DeletionTimestamp.IsZero() {
 			p.worker(w.Name, OwnWorkload{Copy: c, Owner: w.Jobs[0], Beside: true})
 		}
 	}
-}
-
-func ownedBy(c *kueue.Workload, job *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(c.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == job.GetUID() })
 }
 
 // lostOfMany sends those Workloads of a job of many back to the queue whose copy
