@@ -3,7 +3,6 @@ package plan_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"testing"
 	"time"
 
@@ -24,12 +23,8 @@ func TestElasticProperties(t *testing.T) {
 		d := &dice{Rand: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), rapid.Uint64().Draw(t, "seed")))}
 		for range 50 {
 			s := d.elastic()
-			before := clone(s)
-			p := plan.Decide(s)
+			p := decidePurely(t, s)
 			total++
-			if !reflect.DeepEqual(s, before) || !reflect.DeepEqual(p, plan.Decide(before)) {
-				t.Fatalf("%s changed the Snapshot, or the same Snapshot gave another Plan", p.Rule)
-			}
 			broken := []string{deletes(s, p), editsOnce(p), persists(s, p), permuted(t, s, p)}
 			for name, list := range p.Workers {
 				for _, a := range list {
