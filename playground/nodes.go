@@ -23,6 +23,9 @@ const (
 	FailAnnotation = "playground.ferry.dev/fail"
 )
 
+// ClusterLabel on a node names the cluster that it is in.
+const ClusterLabel = "playground.ferry.dev/cluster"
+
 //go:embed stages.yaml
 var stages string
 
@@ -56,7 +59,7 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 		return err
 	}
 	for i := range c.p.options.NodesPerWorker {
-		if err := c.client.Create(ctx, fakeNode(fmt.Sprintf("%s-node-%d", c.Name, i+1))); err != nil {
+		if err := c.client.Create(ctx, fakeNode(c.Name, fmt.Sprintf("%s-node-%d", c.Name, i+1))); err != nil {
 			return fmt.Errorf("make a node on %s: %w", c.Name, err)
 		}
 	}
@@ -74,7 +77,7 @@ func renderStages(runFor time.Duration) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func fakeNode(name string) *corev1.Node {
+func fakeNode(cluster, name string) *corev1.Node {
 	resources := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("1000"),
 		corev1.ResourceMemory: resource.MustParse("4Ti"),
@@ -82,8 +85,10 @@ func fakeNode(name string) *corev1.Node {
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:   name,
-			Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64"},
+			Name: name,
+			Labels: map[string]string{
+				corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64", ClusterLabel: cluster,
+			},
 		},
 		Status: corev1.NodeStatus{Capacity: resources, Allocatable: resources},
 	}

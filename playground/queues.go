@@ -23,6 +23,9 @@ type QueueOptions struct {
 	ClusterQueue string // default: as LocalQueue
 	Flavor       string // default "default"
 	Check        string // AdmissionCheck and MultiKueueConfig on the manager. Default: as ClusterQueue
+	// Apart calls the flavor on each cluster after it, and the ClusterQueue on each worker, and ties the flavor to nodes that
+	// only this cluster has, by label and toleration: what one cluster's Kueue wrote would show on any other.
+	Apart bool
 
 	Manager   Quota            // default 1000 CPUs, 4Ti
 	Worker    Quota            // of each worker; default as Manager
@@ -91,7 +94,7 @@ func (c *Cluster) installQueue(ctx context.Context, o QueueOptions) error {
 	if err := c.ensureNamespace(ctx, o.Namespace); err != nil {
 		return err
 	}
-	objects := []client.Object{&kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: o.Flavor}}}
+	objects := []client.Object{o.flavor(c.Name)}
 	if c.IsManager() {
 		objects = append(objects, o.config(), o.check())
 	}
@@ -101,7 +104,7 @@ func (c *Cluster) installQueue(ctx context.Context, o QueueOptions) error {
 	}
 	objects = append(objects, queue, &kueue.LocalQueue{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.LocalQueue},
-		Spec:       kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(o.ClusterQueue)},
+		Spec:       kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(queue.Name)},
 	})
 	for _, object := range objects {
 		if err := c.client.Create(ctx, object); client.IgnoreAlreadyExists(err) != nil {
@@ -126,6 +129,24 @@ func (c *Cluster) setQuota(ctx context.Context, queue *kueue.ClusterQueue) error
 		return fmt.Errorf("set the quota of ClusterQueue %s: %w", queue.Name, err)
 	}
 	return nil
+}
+
+// ClusterQueueOn is what the ClusterQueue of a cluster is called; "manager" names the manager.
+func (o QueueOptions) ClusterQueueOn(cluster string) string {
+	if o.Apart && cluster != managerName {
+		return o.ClusterQueue + "-on-" + cluster
+	}
+	return o.ClusterQueue
+}
+
+func (o QueueOptions) flavor(cluster string) *kueue.ResourceFlavor {
+	flavor := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: o.Flavor}}
+	if o.Apart {
+		flavor.Name += "-of-" + cluster
+		flavor.Spec.NodeLabels = map[string]string{ClusterLabel: cluster}
+		flavor.Spec.Tolerations = []corev1.Toleration{{Key: ClusterLabel, Operator: corev1.TolerationOpEqual, Value: cluster, Effect: corev1.TaintEffectNoSchedule}}
+	}
+	return flavor
 }
 
 func (o QueueOptions) config() *kueue.MultiKueueConfig {
@@ -158,13 +179,13 @@ func (o QueueOptions) clusterQueue(c *Cluster) (*kueue.ClusterQueue, error) {
 		return nil, fmt.Errorf("memory quota %q: %w", quota.Memory, err)
 	}
 	q := &kueue.ClusterQueue{
-		ObjectMeta: metav1.ObjectMeta{Name: o.ClusterQueue},
+		ObjectMeta: metav1.ObjectMeta{Name: o.ClusterQueueOn(c.Name)},
 		Spec: kueue.ClusterQueueSpec{
 			NamespaceSelector: &metav1.LabelSelector{},
 			ResourceGroups: []kueue.ResourceGroup{{
 				CoveredResources: []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory},
 				Flavors: []kueue.FlavorQuotas{{
-					Name: kueue.ResourceFlavorReference(o.Flavor),
+					Name: kueue.ResourceFlavorReference(o.flavor(c.Name).Name),
 					Resources: []kueue.ResourceQuota{
 						{Name: corev1.ResourceCPU, NominalQuota: cpu},
 						{Name: corev1.ResourceMemory, NominalQuota: memory},

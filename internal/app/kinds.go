@@ -22,7 +22,11 @@ func Table(c *config.Configuration) *kinds.Table {
 		gvk, _ := e.GVK()
 		custom = append(custom, kinds.Custom(gvk, fieldsOf(e)))
 	}
-	return kinds.NewTable(c.Integrations.Frameworks, custom...)
+	table := kinds.NewTable(c.Integrations.Frameworks, custom...)
+	if c.MultiKueue.PodNetworksConnected {
+		return table.WithAddresses()
+	}
+	return table
 }
 
 func fieldsOf(e config.ExternalFramework) kinds.Fields {

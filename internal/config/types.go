@@ -98,6 +98,8 @@ type MultiKueue struct {
 	DispatcherName string `json:"dispatcherName"`
 	// Only with the incremental dispatcher.
 	IncrementalDispatcherConfig *IncrementalDispatcherConfig `json:"incrementalDispatcherConfig,omitempty"`
+	// Whether the manager reaches the pods of all workers by their addresses. Pods on the manager then show those of their namesakes, and what the manager's controllers make of that is on you: they publish them as endpoints of Services with `publishNotReadyAddresses`, as LeaderWorkerSet makes, but fail on other Services that select such pods, because these have no node there.
+	PodNetworksConnected bool `json:"podNetworksConnected"`
 	// Kinds of your own to dispatch besides the built-in ones; see [custom-kinds.md](custom-kinds.md).
 	ExternalFrameworks []ExternalFramework `json:"externalFrameworks,omitempty"`
 	// Not supported yet: setting it is an error. Give each MultiKueueCluster a kubeconfig.

@@ -13,13 +13,19 @@ var appWrapper = Kind{
 	OwnManager: "workload.codeflare.dev/appwrapper-controller",
 	Suspend:    Path{"spec", "suspend"},
 	Drop:       []Path{{"metadata", "annotations", "workload.codeflare.dev.appwrapper/successTTLDuration"}},
+	project:    dropPodSetInfos,
 	ended:      wrapperEnded,
 	Stopped:    map[string]any{"phase": "Suspended"},
 	Doc: Doc{
-		Drop: selfDeleting,
+		Drop: selfDeleting + " So do the `podSetInfos` of components, by which Kueue on the manager started it there.",
 		Needs: "AppWrapper, and the operators of what is wrapped. AppWrapper lets only those wrap a kind who may create it, and on the worker that is Ferry: " +
 			"set `userRBACAdmissionCheck: false` there, or allow Ferry's account to create those kinds",
 	},
+}
+
+// dropPodSetInfos removes what Kueue on the manager writes when it starts the job there.
+func dropPodSetInfos(job *unstructured.Unstructured) {
+	eachAt(job.Object, Path{"spec", "components", each}, func(component map[string]any) { delete(component, "podSetInfos") })
 }
 
 // wrapperEnded goes, as Kueue does, by the phase, and takes a failed one for over

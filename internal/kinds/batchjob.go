@@ -22,6 +22,7 @@ var batchJob = Kind{
 		// would take the result away before it was seen.
 		{"spec", "ttlSecondsAfterFinished"},
 	},
+	Templates: []Path{{"spec", "template"}},
 	Flow: []Path{
 		{"spec", "activeDeadlineSeconds"}, {"spec", "backoffLimit"}, {"spec", "maxFailedIndexes"}, {"spec", "podReplacementPolicy"},
 	},

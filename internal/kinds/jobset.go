@@ -10,6 +10,7 @@ var jobSet = Kind{
 	OwnManager: "jobset.sigs.k8s.io/jobset-controller",
 	Suspend:    Path{"spec", "suspend"},
 	Drop:       []Path{{"spec", "ttlSecondsAfterFinished"}},
+	Templates:  []Path{{"spec", "replicatedJobs", each, "template", "spec", "template"}},
 	ended:      whenTrue("Completed", "Failed"),
 	Doc:        Doc{Drop: selfDeleting, Needs: "JobSet"},
 }

@@ -26,6 +26,8 @@ type Kind struct {
 	// Pods is set when the kind's own controller runs on the manager too: its pods
 	// there are gated for good, and each shows the status of its namesake on the worker.
 	Pods bool
+	// pods is the row of those pods; nil for the common one.
+	pods *Kind
 	// Plural is the kind's resource name in the API's paths and in RBAC rules.
 	Plural string
 	// ManagedBy is the field that keeps the job's own controller away on the
@@ -43,6 +45,9 @@ type Kind struct {
 	Suspended string
 	// Drop lists what the copy on a worker does not take over from the manager's job.
 	Drop []Path
+	// Templates are where the pod templates of a job are that Kueue writes into when it starts it; "*" in a path stands
+	// for each element of a list or a map. Empty for kinds whose pods it starts one by one.
+	Templates []Path
 	// Flow lists what edits reach the copy while the job runs.
 	Flow []Path
 	// PlainStatus tells that the status is a field like any other, no subresource.
@@ -141,7 +146,12 @@ func (k *Kind) Lost(job *unstructured.Unstructured, now time.Time) map[string]an
 func (k *Kind) Whole(jobs []*unstructured.Unstructured) bool { return k.whole == nil || k.whole(jobs) }
 
 // PodKind is the kind of the pods that are mirrored for kinds with Pods.
-func (k *Kind) PodKind() *Kind { return &pod }
+func (k *Kind) PodKind() *Kind {
+	if k.pods != nil {
+		return k.pods
+	}
+	return &pod
+}
 
 // Many tells whether Workloads may come to a job, and leave it, while it runs.
 func (k *Kind) Many() bool { return k.workloads != nil }
@@ -215,6 +225,17 @@ func NewTable(enabled []string, custom ...Kind) *Table {
 		t.rows = append(t.rows, &k)
 	}
 	return t
+}
+
+// WithAddresses is the table for a fleet whose pod networks are connected: pods on the manager show the addresses of
+// their namesakes on the workers.
+func (t *Table) WithAddresses() *Table {
+	with := &Table{}
+	for _, k := range t.rows {
+		row := withAddresses(*k)
+		with.rows = append(with.rows, &row)
+	}
+	return with
 }
 
 // Rows returns the enabled kinds in a fixed order.

@@ -204,3 +204,59 @@ func TestManaged(t *testing.T) {
 		}
 	}
 }
+
+// TestAddressesStayOnTheWorker: whatever status a worker reports of a pod, the manager's shows no address of it, and no
+// claim or node name of its own cluster is replaced; unless the pod networks are connected, for every kind with pods.
+func TestAddressesStayOnTheWorker(t *testing.T) {
+	for _, k := range podRows(kinds.NewTable(kinds.Frameworks())) {
+		for _, phase := range []string{"Pending", "Running", "Succeeded", "Failed", "Unknown", ""} {
+			manager, worker := forgedPods(phase)
+			got := k.Reflect(manager, worker, now)
+			for _, field := range []string{"podIP", "podIPs", "hostIP", "hostIPs"} {
+				if _, shown := got[field]; shown {
+					t.Errorf("%s, %s: %s of the worker's pod is shown on the manager", k.Name(), phase, field)
+				}
+			}
+			for _, field := range []string{"nominatedNodeName", "resourceClaimStatuses", "extendedResourceClaimStatus", "qosClass"} {
+				if _, shown := got[field]; shown {
+					t.Errorf("%s, %s: %s comes from the worker", k.Name(), phase, field)
+				}
+			}
+		}
+	}
+	for _, k := range podRows(kinds.NewTable(kinds.Frameworks()).WithAddresses()) {
+		manager, worker := forgedPods("Running")
+		got := k.Reflect(manager, worker, now)
+		if got["podIP"] != "10.0.0.7" || got["hostIP"] != "10.1.0.1" || got["nominatedNodeName"] != nil {
+			t.Errorf("%s with connected pod networks: %v", k.Name(), got)
+		}
+	}
+}
+
+// podRows are the rows by which pods are shown, be it for a kind with pods.
+func podRows(table *kinds.Table) []*kinds.Kind {
+	var rows []*kinds.Kind
+	for _, k := range table.Rows() {
+		switch {
+		case k.Pods:
+			rows = append(rows, k.PodKind())
+		case k.GVK == k.PodKind().GVK:
+			rows = append(rows, k)
+		}
+	}
+	return rows
+}
+
+// forgedPods are a gated pod on the manager and its namesake, whose worker reports all that could do harm.
+func forgedPods(phase string) (manager, worker *unstructured.Unstructured) {
+	manager, worker = &unstructured.Unstructured{Object: map[string]any{}}, &unstructured.Unstructured{Object: map[string]any{}}
+	worker.Object["status"] = map[string]any{
+		"phase": phase, "podIP": "10.0.0.7", "podIPs": []any{map[string]any{"ip": "10.0.0.7"}},
+		"hostIP": "10.1.0.1", "hostIPs": []any{map[string]any{"ip": "10.1.0.1"}},
+		"nominatedNodeName": "control-plane-1", "qosClass": "Guaranteed",
+		"resourceClaimStatuses":       []any{map[string]any{"name": "gpu", "resourceClaimName": "somebody-else-s"}},
+		"extendedResourceClaimStatus": map[string]any{"resourceClaimName": "somebody-else-s"},
+		"conditions":                  []any{map[string]any{"type": "PodScheduled", "status": "True"}, map[string]any{"type": "Ready", "status": "True"}},
+	}
+	return manager, worker
+}

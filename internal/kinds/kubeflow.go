@@ -12,7 +12,11 @@ import (
 func kubeflowJobs() []Kind {
 	var rows []Kind
 	for _, name := range []string{"PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"} {
-		row := runPolicyJob("v1", name, "kubeflow.org/training-operator", Doc{Drop: selfDeleting, Needs: "Kubeflow Training Operator v1"},
+		replicas := strings.ToLower(strings.TrimSuffix(name, "Job")) + "ReplicaSpecs"
+		if name == "XGBoostJob" {
+			replicas = "xgbReplicaSpecs"
+		}
+		row := runPolicyJob("v1", name, replicas, "kubeflow.org/training-operator", Doc{Drop: selfDeleting, Needs: "Kubeflow Training Operator v1"},
 			// Its operator reads these anew each time that it looks at the job.
 			Path{"spec", "runPolicy", "activeDeadlineSeconds"}, Path{"spec", "runPolicy", "backoffLimit"})
 		if name == "JAXJob" {
@@ -24,14 +28,14 @@ func kubeflowJobs() []Kind {
 	return rows
 }
 
-var mpiJob = runPolicyJob("v2beta1", "MPIJob", "kubeflow.org/mpi-operator", Doc{
+var mpiJob = runPolicyJob("v2beta1", "MPIJob", "mpiReplicaSpecs", "kubeflow.org/mpi-operator", Doc{
 	Drop:  "The worker would delete the launcher by itself, perhaps before its result was seen.",
 	Flow:  "None: the operator writes limits into the launcher when it makes it, and never again.",
 	Needs: "MPI Operator; a Training Operator beside it must not own MPIJob (`--enable-scheme` without it)",
 })
 
-// runPolicyJob is a kind of group kubeflow.org.
-func runPolicyJob(version, kind, operator string, doc Doc, flow ...Path) Kind {
+// runPolicyJob is a kind of group kubeflow.org, whose replicas are in that field of the spec.
+func runPolicyJob(version, kind, replicas, operator string, doc Doc, flow ...Path) Kind {
 	lower := strings.ToLower(kind)
 	return Kind{
 		Framework:  "kubeflow.org/" + lower,
@@ -41,6 +45,7 @@ func runPolicyJob(version, kind, operator string, doc Doc, flow ...Path) Kind {
 		OwnManager: operator,
 		Suspend:    Path{"spec", "runPolicy", "suspend"},
 		Drop:       []Path{{"spec", "runPolicy", "ttlSecondsAfterFinished"}},
+		Templates:  []Path{{"spec", replicas, each, "template"}},
 		Flow:       flow,
 		ended:      whenTrue("Succeeded", "Failed"),
 		Doc:        doc,

@@ -40,6 +40,7 @@ var pod = Kind{
 	GVK:       corev1.SchemeGroupVersion.WithKind("Pod"),
 	Plural:    "pods",
 	Drop:      podDrop,
+	Templates: []Path{{}},
 	ended:     podEnded,
 	reflect:   reflectPod,
 	Doc: Doc{
@@ -50,7 +51,7 @@ var pod = Kind{
 
 const (
 	podDropWhy = "Each cluster's own scheduler and priority classes fill these in; Ferry's gate is for the manager only"
-	podStatus  = "pod by pod, whole; a pod counts as gated until the worker's has a node, lest the manager's cluster autoscaler add nodes for it"
+	podStatus  = "pod by pod, whole but for its addresses, which only `multiKueue.podNetworksConnected` lets through: Services on the manager do not lead to it. A pod counts as gated until the worker's has a node, lest the manager's cluster autoscaler add nodes for it"
 )
 
 var podGroup = Kind{
@@ -60,6 +61,7 @@ var podGroup = Kind{
 	Plural:    "pods",
 	Group:     true,
 	Drop:      podDrop,
+	Templates: []Path{{}},
 	ended:     podEnded,
 	reflect:   reflectPod,
 	started:   podStarted,
@@ -105,6 +107,18 @@ func podGroupOf(p metav1.Object) string {
 	return p.GetLabels()[podGroupKey]
 }
 
+// withAddresses is the row of a kind whose pods show their addresses on the manager.
+func withAddresses(k Kind) Kind {
+	if k.GVK == pod.GVK {
+		k.reflect = reflectAddressedPod
+	}
+	if k.Pods {
+		shown := withAddresses(pod)
+		k.pods = &shown
+	}
+	return k
+}
+
 func podPhase(p *unstructured.Unstructured) corev1.PodPhase {
 	phase, _, _ := unstructured.NestedString(p.Object, "status", "phase")
 	return corev1.PodPhase(phase)
@@ -119,10 +133,25 @@ func podStarted(p *unstructured.Unstructured) bool {
 	return podPhase(p) == corev1.PodRunning || podEnded(p) || (scheduled != nil && scheduled["status"] == "True")
 }
 
-// reflectPod shows the worker's pod. What the API server computed from the
-// manager's spec stays, and so does "gated" until the worker's pod has a node:
-// a pod that is merely unschedulable makes a cluster autoscaler add nodes.
+// podOwn are fields of a pod's status that speak of the cluster that it is on: the manager's stay, whatever the
+// worker says. The API server computed some from the manager's spec, and the claims that are named exist there.
+var podOwn = []string{"qosClass", "resourceClaimStatuses", "extendedResourceClaimStatus", "nominatedNodeName"}
+
+// podAddresses are what the manager's controllers would publish as endpoints of Services there.
+var podAddresses = []string{"podIP", "podIPs", "hostIP", "hostIPs"}
+
+// reflectPod shows the worker's pod, without its addresses: on the manager these lead nowhere, or to somebody else.
 func reflectPod(manager, worker *unstructured.Unstructured, _ time.Time) map[string]any {
+	return showPod(manager, worker, podAddresses...)
+}
+
+func reflectAddressedPod(manager, worker *unstructured.Unstructured, _ time.Time) map[string]any {
+	return showPod(manager, worker)
+}
+
+// showPod shows the worker's pod without some fields. What is the manager's own stays, and so does "gated" until the
+// worker's pod has a node: a pod that is merely unschedulable makes a cluster autoscaler add nodes.
+func showPod(manager, worker *unstructured.Unstructured, without ...string) map[string]any {
 	was := statusOf(manager)
 	if podEnded(manager) {
 		return was
@@ -131,13 +160,15 @@ func reflectPod(manager, worker *unstructured.Unstructured, _ time.Time) map[str
 		return waiting(manager, was)
 	}
 	status := statusOf(worker)
-	for _, field := range []string{"qosClass", "resourceClaimStatuses"} {
+	for _, field := range podOwn {
 		copyField(status, was, field)
+	}
+	for _, field := range without {
+		delete(status, field)
 	}
 	observe(status, was, manager, worker)
 	if scheduled := conditionOf(status, string(corev1.PodScheduled)); scheduled == nil || scheduled["status"] != "True" {
 		keepCondition(status, was, string(corev1.PodScheduled))
-		delete(status, "nominatedNodeName")
 	}
 	return status
 }

@@ -47,6 +47,7 @@ func (k *Kind) Project(job *unstructured.Unstructured, wl *kueue.Workload, m Mar
 		// The parent is a spec that the API server validated, so this cannot fail.
 		_ = unstructured.SetNestedField(out.Object, k.suspended(), k.Suspend...)
 	}
+	k.unstart(out, wl)
 	if k.project != nil {
 		k.project(out)
 	}

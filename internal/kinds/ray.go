@@ -1,6 +1,8 @@
 package kinds
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -22,6 +24,7 @@ var rayJob = Kind{
 	OwnManager: kubeRay,
 	Suspend:    Path{"spec", "suspend"},
 	Drop:       []Path{{"spec", "deletionStrategy"}},
+	Templates:  append(rayTemplates("spec", "rayClusterSpec"), Path{"spec", "submitterPodTemplate"}),
 	project:    keepAfterFinish,
 	// A refused one never runs until it is made anew; Kueue holds it back for ever.
 	ended:   whenField("jobDeploymentStatus", "Complete", "Failed", "ValidationFailed"),
@@ -32,6 +35,11 @@ var rayJob = Kind{
 			"where it is less: an operator told to delete the RayJob with its cluster would take the result away before it was seen. Ferry removes both once it was.",
 		Needs: needsKubeRay,
 	},
+}
+
+// rayTemplates are the pod templates of a Ray cluster's spec that is at a path.
+func rayTemplates(spec ...string) []Path {
+	return []Path{slices.Concat(spec, Path{"headGroupSpec", "template"}), slices.Concat(spec, Path{"workerGroupSpecs", each, "template"})}
 }
 
 // keepFor is as long as a worker may be lost before its jobs run elsewhere, in seconds.
@@ -55,6 +63,7 @@ var rayCluster = Kind{
 	ManagedBy:  Path{"spec", "managedBy"},
 	OwnManager: kubeRay,
 	Suspend:    Path{"spec", "suspend"},
+	Templates:  rayTemplates("spec"),
 	Endless:    true,
 	Stopped:    map[string]any{"state": "suspended"},
 	resize:     resizeWorkers("spec"),
@@ -73,6 +82,7 @@ var rayService = Kind{
 	ManagedBy:  Path{"spec", "managedBy"},
 	OwnManager: kubeRay,
 	Suspend:    Path{"spec", "rayClusterConfig", "suspend"},
+	Templates:  rayTemplates("spec", "rayClusterConfig"),
 	Flow:       []Path{{"spec", "serveConfigV2"}},
 	Endless:    true,
 	Stopped:    map[string]any{},

@@ -76,7 +76,7 @@ func (v *view) place(p *Plan, w *Worker) {
 
 func (v *view) create(p *Plan, w *Worker, job *unstructured.Unstructured) {
 	marks := kinds.Marks{Origin: v.Policy.Origin, Worker: w.Name, Reservation: v.reservation()}
-	p.worker(w.Name, CreateJob{Copy: v.Kind.Project(job, v.Workloads[0], marks)})
+	p.worker(w.Name, CreateJob{Copy: v.Kind.Project(job, kinds.AsSubmitted(v.Workloads[0], v.earlier(w)), marks)})
 }
 
 // claimAll tells whether the claim of every Workload is persisted. One of several

@@ -117,7 +117,8 @@ func (v *view) offer(p *Plan, w *Worker) {
 // reservation is left there: that may have the same name, and has to go first.
 func (v *view) copyTo(p *Plan, w *Worker, wl *kueue.Workload) {
 	if len(v.stale[w.Name]) == 0 {
-		p.worker(w.Name, CreateWorkload{Copy: kinds.ProjectWorkload(wl, v.Ref, v.marks(w, wl)), ClusterQueue: clusterQueue(wl)})
+		c := kinds.AsSubmitted(kinds.ProjectWorkload(wl, v.Ref, v.marks(w, wl)), v.earlier(w))
+		p.worker(w.Name, CreateWorkload{Copy: c, ClusterQueue: clusterQueue(wl)})
 	}
 }
 

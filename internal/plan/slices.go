@@ -94,6 +94,11 @@ func (v *view) keepReplaced(w *Worker) {
 	v.replaced[w.Name] = kept
 }
 
+// earlier are the slices before the present one, and what is left of their copies on a worker.
+func (v *view) earlier(w *Worker) []*kueue.Workload {
+	return slices.Concat(v.slices, w.Workloads, v.replaced[w.Name])
+}
+
 // isOf tells whether a copy is of this slice; of one that is deleted only the name is known.
 func isOf(c, slice *kueue.Workload) bool {
 	return slice.UID == "" || originUID(c) == string(slice.UID)

@@ -25,7 +25,7 @@ func TestWorkerWithoutTheQueueIsSkippedAndNamed(t *testing.T) {
 	s.Expect(on("w1").Delete(s.ctx, queue.DeepCopy())).To(Succeed())
 	s.submit("large", fixtures.CPU("2"), fixtures.RunsFor(time.Second))
 	s.awaitMessage("large", "Offered to w2", `skipped w1: no LocalQueue "`+s.namespace+`/queue"`)
-	queue.Spec.ClusterQueue = kueue.ClusterQueueReference(s.namespace)
+	queue.Spec.ClusterQueue = kueue.ClusterQueueReference(s.clusterQueue("w1"))
 	s.Expect(on("w1").Create(s.ctx, queue)).To(Succeed())
 	s.awaitComplete("large")
 	s.Expect(s.creations(s, "large")).To(Equal(map[string]int{"w1": 1}))

@@ -38,7 +38,7 @@ func (s *site) awaitPodRuns(name string) (worker string) {
 		here, there := s.pod(g, "manager", name), s.pod(g, worker, name)
 		expectSameStatus(g, here, there)
 		g.Expect(here.Status.Phase).To(Equal(corev1.PodRunning))
-		g.Expect(here.Status.PodIP).NotTo(BeEmpty())
+		g.Expect(there.Status.PodIP).NotTo(BeEmpty(), "the address on %s", worker)
 		g.Expect(here.Status.ContainerStatuses).To(HaveLen(1))
 	}).Should(Succeed(), "%s should run", name)
 	s.Expect(s.pod(s, other(worker), name)).To(Or(BeNil(), HaveField("Labels", Not(HaveKey(kueue.MultiKueueOriginLabel)))), "on the other worker")

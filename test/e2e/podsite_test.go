@@ -115,13 +115,14 @@ func podCondition(p *corev1.Pod, t corev1.PodConditionType) corev1.PodCondition 
 	return corev1.PodCondition{}
 }
 
-// expectSameStatus: the manager's pod shows the worker's, but for what each API server computes itself; and it never
-// gets a node.
+// expectSameStatus: the manager's pod shows the worker's, but for what each API server computes itself and for its
+// addresses, which never leave the worker; and it never gets a node.
 func expectSameStatus(g Gomega, manager, worker *corev1.Pod) {
 	g.Expect(manager).NotTo(BeNil(), "the pod on the manager")
 	g.Expect(worker).NotTo(BeNil(), "the pod on the worker")
 	expectGated(g, manager)
 	is, want := manager.Status.DeepCopy(), worker.Status.DeepCopy()
+	want.PodIP, want.PodIPs, want.HostIP, want.HostIPs = "", nil, "", nil
 	for _, status := range []*corev1.PodStatus{is, want} {
 		status.ObservedGeneration, status.QOSClass, status.ResourceClaimStatuses = 0, "", nil
 		for i := range status.Conditions {

@@ -164,10 +164,15 @@ func update[T client.Object](s *site, cluster string, obj T, change func(T)) {
 	}).Should(Succeed())
 }
 
+// clusterQueue is the name of this site's ClusterQueue in a cluster.
+func (s *site) clusterQueue(cluster string) string {
+	return fixtures.Queues(s.namespace).ClusterQueueOn(cluster)
+}
+
 // setQueue changes this site's ClusterQueue in a cluster.
 func (s *site) setQueue(cluster string, change func(*kueue.ClusterQueue)) {
 	s.t.Helper()
-	update(s, cluster, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, change)
+	update(s, cluster, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: s.clusterQueue(cluster)}}, change)
 }
 
 func (s *site) setStopPolicy(cluster string, policy kueue.StopPolicy) {
