@@ -11,6 +11,7 @@ var jobSet = Kind{
 	Suspend:    Path{"spec", "suspend"},
 	Drop:       []Path{{"spec", "ttlSecondsAfterFinished"}},
 	Templates:  []Path{{"spec", "replicatedJobs", each, "template", "spec", "template"}},
+	Running:    []Path{{"replicatedJobsStatus", each, "active"}},
 	ended:      whenTrue("Completed", "Failed"),
 	Doc:        Doc{Drop: selfDeleting, Needs: "JobSet"},
 }

@@ -56,6 +56,9 @@ type Kind struct {
 	project func(job *unstructured.Unstructured)
 	// ended tells from the status that a job is over; nil when it cannot tell.
 	ended func(job *unstructured.Unstructured) bool
+	// Running are the numbers in the status of what runs at the moment. A job's end may come before the last of its pods
+	// has gone, and its operator then corrects them; see AtRest.
+	Running []Path
 	// Endless tells that jobs of the kind run until they are deleted: their status is never a result.
 	Endless bool
 	// started tells from the manager's status that an object ran on a worker, and

@@ -46,6 +46,7 @@ func runPolicyJob(version, kind, replicas, operator string, doc Doc, flow ...Pat
 		Suspend:    Path{"spec", "runPolicy", "suspend"},
 		Drop:       []Path{{"spec", "runPolicy", "ttlSecondsAfterFinished"}},
 		Templates:  []Path{{"spec", replicas, each, "template"}},
+		Running:    []Path{{"replicaStatuses", each, "active"}},
 		Flow:       flow,
 		ended:      whenTrue("Succeeded", "Failed"),
 		Doc:        doc,
@@ -60,6 +61,7 @@ var trainJob = Kind{
 	OwnManager: "trainer.kubeflow.org/trainjob-controller",
 	Suspend:    Path{"spec", "suspend"},
 	project:    dropKueuesPatch,
+	Running:    []Path{{"jobsStatus", each, "active"}},
 	ended:      whenTrue("Complete", "Failed"),
 	Doc: Doc{
 		Drop: "The entry of `spec.runtimePatches` that Kueue on the manager wrote: Kueue on the worker writes its own.",

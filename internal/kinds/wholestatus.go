@@ -14,7 +14,10 @@ const observedGeneration = "observedGeneration"
 // on the manager: the status of a job that ended stays, one that stopped says so.
 func (k *Kind) wholeStatus(manager, worker *unstructured.Unstructured, now time.Time) map[string]any {
 	was := statusOf(manager)
-	if ended, known := k.Ended(manager); ended && known || len(was) == 0 && worker == nil {
+	if ended, known := k.Ended(manager); ended && known {
+		return k.lastStatus(manager, worker)
+	}
+	if len(was) == 0 && worker == nil {
 		return was
 	}
 	if worker == nil {
@@ -27,6 +30,72 @@ func (k *Kind) wholeStatus(manager, worker *unstructured.Unstructured, now time.
 	}
 	observe(status, was, manager, worker)
 	return status
+}
+
+// AtRest tells whether an ended job's status says that nothing of it runs any more.
+func (k *Kind) AtRest(job *unstructured.Unstructured) bool {
+	rest := true
+	k.eachRunning(job.Object, func(status map[string]any, field string) {
+		n, _ := status[field].(int64)
+		rest = rest && n == 0
+	})
+	return rest
+}
+
+// LastTransition is when a condition in a job's status last changed; zero when none says so.
+func LastTransition(job *unstructured.Unstructured) time.Time {
+	var last time.Time
+	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
+	for _, c := range conditions {
+		condition, _ := c.(map[string]any)
+		text, _ := condition["lastTransitionTime"].(string)
+		if at, err := time.Parse(time.RFC3339, text); err == nil && at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// eachRunning calls f with the place of each number of Running.
+func (k *Kind) eachRunning(object map[string]any, f func(status map[string]any, field string)) {
+	for _, path := range k.Running {
+		last := len(path) - 1
+		eachAt(object["status"], path[:last], func(status map[string]any) { f(status, path[last]) })
+	}
+}
+
+// lastStatus is that of a job which ended: it stays, but for what was yet to come to rest. Without a copy nothing of
+// it runs any more.
+func (k *Kind) lastStatus(manager, worker *unstructured.Unstructured) map[string]any {
+	was := statusOf(manager)
+	switch {
+	case k.AtRest(manager):
+		return was
+	case worker == nil:
+		k.eachRunning(map[string]any{"status": was}, func(status map[string]any, field string) {
+			if _, said := status[field]; said {
+				status[field] = int64(0)
+			}
+		})
+		return was
+	}
+	status := statusOf(worker)
+	if ended, _ := k.Ended(worker); !ended || !repeats(status, was) {
+		return was // another run's
+	}
+	observe(status, was, manager, worker)
+	return status
+}
+
+// repeats tells whether all that was true is still.
+func repeats(status, was map[string]any) bool {
+	conditions, _ := was["conditions"].([]any)
+	return !slices.ContainsFunc(conditions, func(c any) bool {
+		condition, _ := c.(map[string]any)
+		name, _ := condition["type"].(string)
+		now := conditionOf(status, name)
+		return condition["status"] == "True" && (now == nil || now["status"] != "True")
+	})
 }
 
 // observe turns the observedGeneration of a status, and of each of its conditions,
