@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -158,6 +160,41 @@ func TestSpecHash(t *testing.T) {
 		if same := kinds.SpecHash(workload("w", c.change)) == base; same != c.same {
 			t.Errorf("%s: hash equal is %v, want %v", name, same, c.same)
 		}
+	}
+}
+
+// TestSameSpec: the hash depends on Go types, so that one that another build of Ferry wrote says nothing by itself.
+func TestSameSpec(t *testing.T) {
+	wl := workload("w")
+	changed := workload("w", func(wl *kueue.Workload) { wl.Spec.PodSets[0].Count++ })
+	for mark, hash := range map[string]string{
+		"this build's": kinds.SpecHash(wl), "another build's": "0123456789abcdef", "a later form": "v7:0123", "none": "",
+	} {
+		c := kinds.ProjectWorkload(wl, kinds.Ref{Kind: "Job.batch", Namespace: "team-a", Name: "train"}, marks)
+		c.Annotations[kinds.SpecHashAnnotation] = hash
+		// What API servers and Kueue's webhooks differ in without meaning anything by it.
+		c.Spec.PodSets[0].Template.Spec.Volumes = []corev1.Volume{}
+		if !kinds.SameSpec(c, wl) {
+			t.Errorf("mark: %s; the copy of an unchanged spec counts as changed", mark)
+		}
+		if kinds.SameSpec(c, changed) {
+			t.Errorf("mark: %s; the copy of a changed spec counts as the same", mark)
+		}
+	}
+}
+
+// TestGoldenSpecHash: when this changes, the marks of earlier builds do not hold any more, and the specs of all their
+// copies are compared in full. That evicts nobody, see SameSpec. (The template's hash is of plain JSON; the golden files show it.)
+func TestGoldenSpecHash(t *testing.T) {
+	wl := workload("w", func(wl *kueue.Workload) {
+		cpu := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}
+		wl.Spec.PodSets[0].Template.Spec = corev1.PodSpec{
+			Containers:    []corev1.Container{{Name: "main", Image: "busybox", Resources: corev1.ResourceRequirements{Requests: cpu}}},
+			RestartPolicy: corev1.RestartPolicyNever,
+		}
+	})
+	if got := kinds.SpecHash(wl); got != "f48ed24552f69bdc" {
+		t.Errorf("the hash is %s now", got)
 	}
 }
 

@@ -87,7 +87,17 @@ func ProjectWorkload(wl *kueue.Workload, job Ref, m Marks) *kueue.Workload {
 // worker. Priority is followed by updates, a deactivated Workload is evicted on
 // the manager, and preemption gates are each cluster's own, so they do not count;
 // nor does the size of an elastic job, see Outgrown.
-func SpecHash(wl *kueue.Workload) string {
+func SpecHash(wl *kueue.Workload) string { return hashOf(comparedSpec(wl)) }
+
+// SameSpec tells whether a copy on a worker is still of what the manager's Workload
+// wants. The mark only saves work: it is a hash of Go types, so that a newer build
+// gives another one for the same spec. Where it differs, the specs themselves tell.
+func SameSpec(c, wl *kueue.Workload) bool {
+	return c.Annotations[SpecHashAnnotation] == SpecHash(wl) || equality.Semantic.DeepEqual(comparedSpec(c), comparedSpec(wl))
+}
+
+// comparedSpec is what SpecHash and SameSpec go by.
+func comparedSpec(wl *kueue.Workload) *kueue.WorkloadSpec {
 	spec := wl.Spec.DeepCopy()
 	spec.Priority, spec.PriorityClassRef, spec.PreemptionGates, spec.Active = nil, nil, nil, nil
 	if isElastic(wl) {
@@ -95,7 +105,7 @@ func SpecHash(wl *kueue.Workload) string {
 			spec.PodSets[i].Count = 0
 		}
 	}
-	return hashOf(spec)
+	return spec
 }
 
 func hashOf(value any) string {

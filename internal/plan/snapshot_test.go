@@ -259,3 +259,6 @@ func evictedJustNow(c *kueue.Workload) {
 func evictedLongAgo(c *kueue.Workload) {
 	setCondition(c, kueue.WorkloadEvicted, true, "AdmissionCheck", time.Minute)
 }
+
+// markedByAnotherBuild: the hash is of Go types, so another build of Ferry gives another one.
+func markedByAnotherBuild(c *kueue.Workload) { c.Annotations[kinds.SpecHashAnnotation] = "0123456789abcdef" }

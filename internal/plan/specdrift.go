@@ -26,7 +26,7 @@ var specDrift = Rule{
 }
 
 func drifted(c, wl *kueue.Workload) bool {
-	return c.Annotations[kinds.SpecHashAnnotation] != kinds.SpecHash(wl) || kinds.Outgrown(c, wl)
+	return !kinds.SameSpec(c, wl) || kinds.Outgrown(c, wl)
 }
 
 func samePriority(a, b *kueue.Workload) bool {

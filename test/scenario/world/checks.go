@@ -87,7 +87,7 @@ func (w *World) checkRetryNeeded(wl *kueue.Workload) {
 func (w *World) healthy(worker *Worker, wl *kueue.Workload, owner string) bool {
 	c, job := worker.Cluster.Workload(wl.Namespace, wl.Name), w.JobOn(worker.Name, owner)
 	return c != nil && ours(c) && job != nil && ours(job) && w.holdsClaim(worker.Name, job) &&
-		c.Annotations[kinds.ReservationAnnotation] == plan.Reservation(wl) && c.Annotations[kinds.SpecHashAnnotation] == kinds.SpecHash(wl) &&
+		c.Annotations[kinds.ReservationAnnotation] == plan.Reservation(wl) && kinds.SameSpec(c, wl) &&
 		!hasTrue(c, kueue.WorkloadEvicted) && !slices.ContainsFunc(w.Copies(worker.Name, owner), finished)
 }
 
