@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -22,16 +23,7 @@ func (e *ExternalFramework) setDefaults() {
 	e.StatusSubresource = cmp.Or(e.StatusSubresource, new(true))
 }
 
-// GVK is the kind that the name stands for; false when it is not Kind.version.group.
-func (e ExternalFramework) GVK() (schema.GroupVersionKind, bool) {
-	gvk, _ := schema.ParseKindArg(e.Name)
-	if gvk == nil || gvk.Kind == "" || gvk.Version == "" || gvk.Group == "" || strings.ContainsAny(e.Name, " /") {
-		return schema.GroupVersionKind{}, false
-	}
-	return *gvk, true
-}
-
-// SuspendField is the field to set on copies, and the text to set it to; an empty text stands for true.
+// SuspendField is the field to set on copies, and the text to set it to; an empty text, of a path without "=", stands for true.
 func (e ExternalFramework) SuspendField() (path, text string) {
 	path, text, _ = strings.Cut(e.Suspend, "=")
 	return path, text
@@ -42,28 +34,35 @@ func checkExternal(at *field.Path, external []ExternalFramework, known []string)
 	seen := map[schema.GroupKind]bool{}
 	for n, e := range external {
 		here := at.Index(n)
-		gvk, valid := e.GVK()
-		builtIn := slices.IndexFunc(known, func(name string) bool { return isBuiltIn(gvk, name) })
-		switch {
-		case !valid:
-			errs = append(errs, field.Invalid(here.Child("name"), e.Name, "must be Kind.version.group, such as PipelineRun.v1.tekton.dev"))
-		case seen[gvk.GroupKind()]:
-			errs = append(errs, field.Duplicate(here.Child("name"), e.Name))
-		case builtIn >= 0:
-			errs = append(errs, field.Invalid(here.Child("name"), e.Name, fmt.Sprintf("is built in: remove it here, and name %s in integrations.frameworks", known[builtIn])))
-		case strings.HasSuffix(gvk.Group, "kueue.x-k8s.io"):
-			errs = append(errs, field.Invalid(here.Child("name"), e.Name, "is one of Kueue's own kinds, which are no jobs"))
+		if err := e.checkName(here.Child("name"), known); err != nil {
+			errs = append(errs, err)
 		}
-		seen[gvk.GroupKind()] = valid
+		if gvk, _ := schema.ParseKindArg(e.Name); gvk != nil {
+			if seen[gvk.GroupKind()] {
+				errs = append(errs, field.Duplicate(here.Child("name"), e.Name))
+			}
+			seen[gvk.GroupKind()] = true
+		}
 		errs = append(errs, e.validate(here)...)
 	}
 	return errs
 }
 
-// isBuiltIn goes by Kueue's habit of naming a framework group/kind, and by the kind alone for Kubernetes' own but Job.
-func isBuiltIn(gvk schema.GroupVersionKind, framework string) bool {
-	kind := strings.ToLower(gvk.Kind)
-	return framework == gvk.Group+"/"+kind || (framework == kind && (gvk.Group == "" || gvk.Group == "apps"))
+func (e ExternalFramework) checkName(at *field.Path, known []string) *field.Error {
+	if framework := e.builtIn(known); framework != "" {
+		if e.isNameOnly() {
+			return nil
+		}
+		return field.Invalid(at, e.Name, fmt.Sprintf("is built in, and how it is dispatched is fixed: leave the name alone here, or name %s in integrations.frameworks", framework))
+	}
+	gvk, valid := e.GVK()
+	switch {
+	case !valid:
+		return field.Invalid(at, e.Name, misnamed(e.Name, known))
+	case strings.HasSuffix(gvk.Group, "kueue.x-k8s.io"):
+		return field.Invalid(at, e.Name, "is one of Kueue's own kinds, which are no jobs")
+	}
+	return nil
 }
 
 // validate checks everything but the name.
@@ -78,28 +77,31 @@ func (e ExternalFramework) validate(at *field.Path) field.ErrorList {
 		})
 	}
 	if path, _ := e.SuspendField(); e.Suspend != "" {
-		c.add(at.Child("suspend"), path, func(p []string) string {
-			if isSpec(p) {
-				return ""
-			}
-			return "must lead below spec"
-		})
+		c.add(at.Child("suspend"), path, func(p []string) string { return cmp.Or(notBelowSpec(p), e.wrongSuspendText()) })
 	}
 	for n, path := range e.Drop {
 		c.add(at.Child("drop").Index(n), path, notDroppable)
 	}
 	for n, path := range e.Flow {
-		c.add(at.Child("flow").Index(n), path, func(p []string) string {
-			if isSpec(p) {
-				return ""
-			}
-			return "must lead below spec"
-		})
+		c.add(at.Child("flow").Index(n), path, notBelowSpec)
 	}
 	if e.Resource != "" {
 		c.errs = append(c.errs, check(at.Child("resource"), e.Resource, content.IsDNS1123Label)...)
 	}
 	return c.errs
+}
+
+// wrongSuspendText: what is set is a text, which no field for true, false or a number takes.
+func (e ExternalFramework) wrongSuspendText() string {
+	_, text, given := strings.Cut(e.Suspend, "=")
+	_, notNumber := strconv.ParseFloat(text, 64)
+	switch {
+	case given && strings.TrimSpace(text) == "":
+		return "a text is missing after =: for the value true write the path alone"
+	case strings.EqualFold(text, "true"), strings.EqualFold(text, "false"), notNumber == nil:
+		return "would set a text: for the value true write the path alone; else only texts can be set, such as path=Pending"
+	}
+	return ""
 }
 
 // pathCheck gathers what is wrong with the paths of one kind; two that overlap would undo each other.
@@ -135,10 +137,17 @@ func begins(path, with []string) bool {
 	return len(path) >= len(with) && slices.Equal(path[:len(with)], with)
 }
 
+func notBelowSpec(p []string) string {
+	if isSpec(p) {
+		return ""
+	}
+	return "must lead below spec"
+}
+
 func isSpec(p []string) bool { return len(p) > 1 && p[0] == "spec" }
 
 func isLabelOrAnnotation(p []string) bool {
-	return len(p) == 3 && p[0] == "metadata" && (p[1] == "labels" || p[1] == "annotations") && !isReserved(p[2])
+	return len(p) == 3 && p[0] == "metadata" && (p[1] == "labels" || p[1] == "annotations") && !isReserved(p[2]) && len(content.IsLabelKey(p[2])) == 0
 }
 
 // isReserved tells the labels and annotations by which Kueue and Ferry know their objects.

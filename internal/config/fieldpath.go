@@ -7,7 +7,11 @@ import (
 	"strings"
 )
 
-var plainField = regexp.MustCompile(`^[A-Za-z0-9_$-]+`)
+var (
+	plainField = regexp.MustCompile(`^[A-Za-z0-9_$-]+`)
+	// What other notations have for the elements of a list, or for all of them.
+	element = regexp.MustCompile(`^(-?[0-9]+|[0-9]*:[0-9:]*|-|\*|\?.*|@.*)$`)
+)
 
 // FieldPath reads the path of a field in an object: names joined by dots, and in
 // brackets those that have dots or slashes themselves, as in
@@ -26,13 +30,34 @@ func FieldPath(text string) ([]string, error) {
 
 // firstField splits off the first name of a path; the first of all has no dot before it.
 func firstField(text string, first bool) (name, rest string, err error) {
-	if inner, bracket := strings.CutPrefix(text, "["); bracket && !first {
-		name, rest, closed := strings.Cut(inner, "]")
-		if !closed || name == "" || strings.Contains(name, "[") {
-			return "", "", errors.New("a bracket is not closed, or empty")
-		}
-		return name, rest, nil
+	if strings.HasPrefix(text, "[") && !first {
+		name, rest, err = bracketed(text[1:])
+	} else {
+		name, rest, err = plain(text, first)
 	}
+	switch {
+	case err != nil:
+		return "", "", err
+	case element.MatchString(name):
+		return "", "", fmt.Errorf("%q is an element of a list, and those have no path", name)
+	case name == "$":
+		return "", "", errors.New("a path starts without $")
+	}
+	return name, rest, nil
+}
+
+func bracketed(text string) (name, rest string, err error) {
+	name, rest, closed := strings.Cut(text, "]")
+	switch {
+	case !closed || name == "" || strings.Contains(name, "["):
+		return "", "", errors.New("a bracket is not closed, or empty")
+	case strings.ContainsAny(name, `'"`):
+		return "", "", errors.New("names in brackets have no quotes")
+	}
+	return name, rest, nil
+}
+
+func plain(text string, first bool) (name, rest string, err error) {
 	if !first {
 		dotted, dot := strings.CutPrefix(text, ".")
 		if !dot {

@@ -104,7 +104,7 @@ func (f *Flags) Configuration(known []string) (c *Configuration, notes []string,
 	if err := c.Validate(known); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", f.source(), err)
 	}
-	return c, notes, nil
+	return c, append(notes, c.turnOnNamed(known)...), nil
 }
 
 func (f *Flags) readFile(known []string) (*Configuration, []string, error) {

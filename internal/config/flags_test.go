@@ -58,6 +58,27 @@ func TestWithoutAFileTheDefaultsHold(t *testing.T) {
 	g.Expect(c).To(Equal(want))
 }
 
+// TestBuiltInKindsAmongTheExternal are turned on, in both forms of the file, as Kueue allows to name those that are off.
+func TestBuiltInKindsAmongTheExternal(t *testing.T) {
+	all := []string{"batch/job", "ray.io/rayjob", "pod", "deployment"}
+	const external = "multiKueue: {externalFrameworks: [{name: RayJob.v1.ray.io}, {name: PipelineRun.v1.tekton.dev}, {name: Job.v1.batch}, {name: Deployment.v1.apps}, {name: Pod.v1.}]}\n"
+	for name, file := range map[string]string{
+		"Ferry's": header + "integrations: {frameworks: [batch/job]}\n" + external,
+		"Kueue's": kueueHeader + "integrations: {frameworks: [batch/job]}\n" + external,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			path := filepath.Join(t.TempDir(), "config.yaml")
+			g.Expect(os.WriteFile(path, []byte(file), 0o600)).To(Succeed())
+			c, notes, err := parse(t, "--config", path).Configuration(all)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(c.Integrations.Frameworks).To(Equal([]string{"batch/job", "ray.io/rayjob", "deployment", "pod"}))
+			g.Expect(c.MultiKueue.ExternalFrameworks).To(ConsistOf(HaveField("Name", "PipelineRun.v1.tekton.dev")))
+			g.Expect(notes).To(ContainElement("multiKueue.externalFrameworks: RayJob.v1.ray.io is built in: taken for ray.io/rayjob in integrations.frameworks"))
+		})
+	}
+}
+
 func TestFlagsThatAreWrong(t *testing.T) {
 	g := NewWithT(t)
 	empty := filepath.Join(t.TempDir(), "empty.yaml")

@@ -56,6 +56,24 @@ func requireFixedPoint(t *rapid.T, c *Configuration) {
 	}
 }
 
+// TestWhatIsSaidToBeMeantIsAccepted for names of any shape.
+func TestWhatIsSaidToBeMeantIsAccepted(t *testing.T) {
+	word := rapid.OneOf(rapid.SampledFrom([]string{"PipelineRun", "trainings", "buses", "ies", "s", "v1", "v1beta1", "v0", "Kind", "rayjob", "ray.io", "example.com", "batch", "ß", " "}), rapid.String())
+	rapid.Check(t, func(t *rapid.T) {
+		e := ExternalFramework{Name: strings.Join(rapid.SliceOfN(word, 0, 5).Draw(t, "words"), rapid.SampledFrom([]string{".", "/", ""}).Draw(t, "between"))}
+		if gvk, valid := e.GVK(); valid {
+			if e.Name != gvk.Kind+"."+gvk.Version+"."+gvk.Group {
+				t.Fatalf("%q was taken for %v", e.Name, gvk)
+			}
+			return
+		}
+		_, meant, found := strings.Cut(misnamed(e.Name, known), "did you mean ")
+		if _, valid := (ExternalFramework{Name: strings.TrimSuffix(meant, "?")}).GVK(); found && !valid {
+			t.Fatalf("%q is refused, and so would be %s", e.Name, meant)
+		}
+	})
+}
+
 // drawConfiguration sets any of the fields, sensible or not.
 func drawConfiguration(t *rapid.T) *Configuration {
 	c := &Configuration{}

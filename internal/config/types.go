@@ -116,7 +116,7 @@ type IncrementalDispatcherConfig struct {
 
 // ExternalFramework says how to dispatch a job kind that is not built in. Kueue knows the name only; the rest is Ferry's own.
 type ExternalFramework struct {
-	// `Kind.version.group`, such as `PipelineRun.v1.tekton.dev`.
+	// `Kind.version.group`, such as `PipelineRun.v1.tekton.dev`. That of a built-in kind, alone, turns that kind on, as in `integrations.frameworks`.
 	Name string `json:"name"`
 	// The field by which the kind's own controller on the manager leaves a job alone: a path below `spec`, or a label or an annotation such as `metadata.labels[example.com/runs-elsewhere]`. `none` says that nothing on the manager would run such a job.
 	ManagedBy string `json:"managedBy,omitempty"`

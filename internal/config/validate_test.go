@@ -60,8 +60,10 @@ func TestValidate(t *testing.T) {
 		"external framework no one": {"multiKueue: {externalFrameworks: [{}]}", "multiKueue.externalFrameworks[0].name"},
 		"external framework dots":   {"multiKueue: {externalFrameworks: [{name: ..}]}", "multiKueue.externalFrameworks[0].name"},
 		"external framework twice":  {"multiKueue: {externalFrameworks: [{name: A.v1.b.c}, {name: A.v1.b.c}]}", "multiKueue.externalFrameworks[1].name: Duplicate value"},
-		"external built-in":         {"multiKueue: {externalFrameworks: [{name: Job.v1.batch}]}", "multiKueue.externalFrameworks[0].name: Invalid value: \"Job.v1.batch\": is built in"},
-		"external instead":          {"multiKueue: {externalFrameworks: [{name: RayJob.v1.ray.io}]}", entry + `name: Invalid value: "RayJob.v1.ray.io": is built in: remove it here, and name ray.io/rayjob`},
+		"external built-in":         {"multiKueue: {externalFrameworks: [{name: Job.v1.batch}, {name: RayJob.v1.ray.io}]}", ""},
+		"external built-in twice":   {"multiKueue: {externalFrameworks: [{name: RayJob.v1.ray.io}, {name: RayJob.v1.ray.io}]}", "multiKueue.externalFrameworks[1].name: Duplicate value"},
+		"external built-in default": {"multiKueue: {externalFrameworks: [{name: RayJob.v1.ray.io, managedBy: spec.managedBy, statusSubresource: true}]}", ""},
+		"external built-in changed": {"multiKueue: {externalFrameworks: [{name: RayJob.v1.ray.io, drop: [spec.a]}]}", entry + `name: Invalid value: "RayJob.v1.ray.io": is built in, and how it is dispatched is fixed: leave the name alone here, or name ray.io/rayjob in integrations.frameworks`},
 		"external, all of it":       {external("managedBy: spec.run.by, drop: [spec.ttl, 'metadata.labels[a.b/c]', data], flow: [spec.timeout], suspend: spec.status=Pending, statusSubresource: false, resource: as"), ""},
 		"external by a label":       {external("managedBy: 'metadata.labels[a.b/c]'"), ""},
 		"external by nothing":       {external("managedBy: none"), ""},
@@ -71,7 +73,24 @@ func TestValidate(t *testing.T) {
 		"external path dots":        {external("managedBy: spec..a"), entry + `managedBy: Invalid value: "spec..a": a field name is missing`},
 		"external path brackets":    {external("drop: ['spec.a[b']"), entry + `drop[0]: Invalid value: "spec.a[b": a bracket is not closed`},
 		"external path empty":       {external("drop: ['']"), entry + "drop[0]"},
-		"external path of a list":   {external("drop: ['spec.a[*]b']"), entry + `drop[0]: Invalid value: "spec.a[*]b": "b" cannot stand in a path`},
+		"external path run on":      {external("drop: ['spec.a[x]b']"), entry + `drop[0]: Invalid value: "spec.a[x]b": "b" cannot stand in a path`},
+		"external path of element":  {external("managedBy: 'spec.containers[0].managedBy'"), entry + `managedBy: Invalid value: "spec.containers[0].managedBy": "0" is an element of a list, and those have no path`},
+		"external path of elements": {external("drop: ['spec.a[*].b']"), entry + `drop[0]: Invalid value: "spec.a[*].b": "*" is an element of a list`},
+		"external path of a number": {external("flow: [spec.a.0]"), entry + `flow[0]: Invalid value: "spec.a.0": "0" is an element of a list`},
+		"external path of a slice":  {external("drop: ['spec.a[1:2]']"), entry + `drop[0]: Invalid value: "spec.a[1:2]": "1:2" is an element of a list`},
+		"external path of a filter": {external("drop: ['spec.a[?(@.b)]']"), entry + `drop[0]: Invalid value: "spec.a[?(@.b)]": "?(@.b)" is an element of a list`},
+		"external path in quotes":   {external(`drop: ["metadata.labels['a.b/c']"]`), entry + `drop[0]: Invalid value: "metadata.labels['a.b/c']": names in brackets have no quotes`},
+		"external path from $":      {external("drop: [$.spec.a]"), entry + `drop[0]: Invalid value: "$.spec.a": a path starts without $`},
+		"external path from a dot":  {external("drop: [.spec.a]"), entry + `drop[0]: Invalid value: ".spec.a": a field name is missing`},
+		"external JSON pointer":     {external("drop: [/spec/a]"), entry + `drop[0]: Invalid value: "/spec/a": a field name is missing`},
+		"external by no label":      {external("managedBy: 'metadata.labels[a b]'"), entry + "managedBy"},
+		"external suspend empty":    {external("suspend: spec.suspend="), entry + `suspend: Invalid value: "spec.suspend": a text is missing after =: for the value true write the path alone`},
+		"external suspend blank":    {external("suspend: 'spec.suspend= '"), entry + "suspend"},
+		"external suspend true":     {external("suspend: spec.suspend=true"), entry + `suspend: Invalid value: "spec.suspend": would set a text`},
+		"external suspend false":    {external("suspend: spec.active=False"), entry + "suspend"},
+		"external suspend 0":        {external("suspend: spec.replicas=0"), entry + "suspend"},
+		"external suspend spaced":   {external("suspend: spec.suspend = x"), entry + "suspend"},
+		"external suspend by =":     {external("suspend: =x"), entry + "suspend"},
 		"external drops status":     {external("drop: [status]"), entry + `drop[0]: Invalid value: "status": the status is never copied`},
 		"external drops kind":       {external("drop: [kind]"), entry + `drop[0]: Invalid value: "kind": every object needs it`},
 		"external drops the queue":  {external("drop: ['metadata.labels[kueue.x-k8s.io/queue-name]']"), entry + "drop[0]"},
@@ -109,6 +128,45 @@ func TestValidate(t *testing.T) {
 			g.Expect(all.Errors()).To(HaveLen(1), "one mistake, one error: %v", err)
 			g.Expect(err.Error()).To(HavePrefix(test.want))
 		})
+	}
+}
+
+// TestValidateNamesWhatWasMeant: mistaken names are refused, with the right one wherever it can be known.
+func TestValidateNamesWhatWasMeant(t *testing.T) {
+	const builtIn = "; the kind is built in: name ray.io/rayjob in integrations.frameworks"
+	for name, want := range map[string]string{
+		"pipelineruns.tekton.dev":         "(a kind starts with a capital letter); did you mean PipelineRun.v1.tekton.dev?",
+		"pipelinerun.v1.tekton.dev":       "did you mean PipelineRun.v1.tekton.dev?",
+		"tekton.dev/v1/PipelineRun":       "did you mean PipelineRun.v1.tekton.dev?",
+		"tekton.dev/v1, Kind=PipelineRun": "did you mean PipelineRun.v1.tekton.dev?",
+		"PipelineRun":                     "must be Kind.version.group; did you mean PipelineRun.v1.tekton.dev?",
+		"Workflow.argoproj.io":            "(a version looks like v1 or v1beta1); did you mean Workflow.v1alpha1.argoproj.io?",
+		"workflows.argoproj.io":           "did you mean Workflow.v1alpha1.argoproj.io?",
+		"Workflow.v1alpha1":               "did you mean Workflow.v1alpha1.argoproj.io?",
+		"trainings.example.com":           "did you mean Training.v1.example.com?",
+		"training.v2beta1.example.com":    "did you mean Training.v2beta1.example.com?",
+		"Training.example.com":            "did you mean Training.v1.example.com?",
+		"batches.example.com":             "did you mean Batch.v1.example.com?",
+		"policies.example.com":            "did you mean Policy.v1.example.com?",
+		"example.com/v1/Training":         "such as PipelineRun.v1.tekton.dev",
+		"Training.1.example.com":          "(a version looks like v1 or v1beta1), such as",
+		"Training.v0.example.com":         "(a version looks like v1 or v1beta1), such as",
+		"Training.v1.example":             "(a group is a domain, such as tekton.dev)",
+		"Training.v1.Example.com":         "(a group is a domain, such as tekton.dev)",
+		"Training.v1.example.com ":        "(a group is a domain, such as tekton.dev)",
+		"CronJob.v1.batch":                "(a group is a domain, such as tekton.dev)",
+		"rayjobs.ray.io":                  builtIn,
+		"rayjob.v1.ray.io":                builtIn,
+		"RayJob.ray.io":                   builtIn,
+		"ray.io/rayjob":                   builtIn,
+		"":                                "must be Kind.version.group, such as PipelineRun.v1.tekton.dev",
+		"s.s.s":                           "did you mean S.v1.s.s?",
+		"...":                             "such as PipelineRun.v1.tekton.dev",
+	} {
+		g := NewWithT(t)
+		c := &Configuration{MultiKueue: MultiKueue{ExternalFrameworks: []ExternalFramework{{Name: name}}}}
+		c.SetDefaults()
+		g.Expect(c.Validate(known)).To(MatchError(And(HavePrefix(entry+"name: Invalid value: "), ContainSubstring(": must be Kind.version.group"), ContainSubstring(want))), "%q", name)
 	}
 }
 
