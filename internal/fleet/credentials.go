@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -21,22 +22,39 @@ import (
 // write it on the manager, and must not make Ferry run programs, read files or talk without TLS. With allowInsecure,
 // connections without TLS or without verifying the server are let through, nothing else.
 //
-// The fingerprint is the same for the same content. An error comes with the reason for the Active condition; it names
-// the entry at fault and what to use instead, and holds no secret.
+// The fingerprint is the same for the same content. An error comes with the reason for the Active condition: whether
+// the kubeconfig is not whole, or what it holds is refused. It names the entry at fault and what to use instead, and
+// holds no secret.
 func ParseKubeConfig(data []byte, allowInsecure bool) (cfg *rest.Config, fingerprint, reason string, err error) {
 	cfg, err = parse(data, allowInsecure)
-	if err != nil {
+	var broken *brokenError
+	switch {
+	case errors.As(err, &broken):
+		return nil, "", ReasonBadKubeConfig, err
+	case err != nil:
 		return nil, "", ReasonInsecureKubeConfig, err
 	}
 	sum := sha256.Sum256(data)
 	return cfg, hex.EncodeToString(sum[:]), "", nil
 }
 
+// brokenError is what keeps a kubeconfig from being used by anyone.
+type brokenError struct{ message string }
+
+func (e *brokenError) Error() string { return e.message }
+
+func broken(format string, args ...any) error {
+	return &brokenError{fmt.Sprintf(format, args...)}
+}
+
 func parse(data []byte, allowInsecure bool) (*rest.Config, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, broken("the kubeconfig is empty: store the whole kubeconfig file")
+	}
 	config, err := clientcmd.Load(data)
 	if err != nil {
 		// The parser's own words can quote the file, and with it a token.
-		return nil, errors.New("failed to parse kubeconfig(apiconfig): it is not YAML of kind Config, store the whole kubeconfig file as it is")
+		return nil, broken("failed to parse kubeconfig(apiconfig): it is not YAML of kind Config, store the whole kubeconfig file as it is")
 	}
 	if err := checkEntries(config, allowInsecure); err != nil {
 		return nil, err
@@ -50,7 +68,7 @@ func parse(data []byte, allowInsecure bool) (*rest.Config, error) {
 	}
 	cfg, err := clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
-		return nil, errors.New("the kubeconfig cannot be used: " + withoutFiles(err))
+		return nil, broken("the kubeconfig cannot be used: %s", withoutFiles(err))
 	}
 	if err := checkResult(cfg, allowInsecure); err != nil {
 		return nil, err
@@ -76,7 +94,7 @@ func checkEntries(config *api.Config, allowInsecure bool) error {
 func checkCluster(name string, cluster *api.Cluster, allowInsecure bool) error {
 	switch {
 	case cluster == nil || cluster.Server == "":
-		return fmt.Errorf("server URL is required for cluster %s", name)
+		return broken("server URL is required for cluster %s", name)
 	case cluster.InsecureSkipTLSVerify && !allowInsecure:
 		return fmt.Errorf("insecure TLS verification is not allowed for cluster %s, "+
 			"use certificate-authority-data instead of insecure-skip-tls-verify", name)
@@ -101,19 +119,19 @@ func checkServer(name, server string) error {
 func checkContext(config *api.Config) (user string, err error) {
 	name := config.CurrentContext
 	if name == "" {
-		return "", errors.New("current-context is not set: name the context to use")
+		return "", broken("current-context is not set: name the context to use")
 	}
 	context, found := config.Contexts[name]
 	if !found || context == nil {
-		return "", fmt.Errorf("current-context names %q, and there is no such context: use one of %q",
+		return "", broken("current-context names %q, and there is no such context: use one of %q",
 			name, slices.Sorted(maps.Keys(config.Contexts)))
 	}
 	if _, found := config.Clusters[context.Cluster]; !found {
-		return "", fmt.Errorf("context %s names the cluster %q, and there is no such cluster: use one of %q",
+		return "", broken("context %s names the cluster %q, and there is no such cluster: use one of %q",
 			name, context.Cluster, slices.Sorted(maps.Keys(config.Clusters)))
 	}
 	if u, found := config.AuthInfos[context.AuthInfo]; !found || u == nil {
-		return "", fmt.Errorf("context %s names the user %q, and there is no such user: use one of %q",
+		return "", broken("context %s names the user %q, and there is no such user: use one of %q",
 			name, context.AuthInfo, slices.Sorted(maps.Keys(config.AuthInfos)))
 	}
 	return context.AuthInfo, nil

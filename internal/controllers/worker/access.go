@@ -3,6 +3,8 @@ package worker
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,7 +30,7 @@ func (r *Reconciler) access(ctx context.Context, cluster *kueue.MultiKueueCluste
 	source := cluster.Spec.ClusterSource
 	if source.ClusterProfileRef != nil {
 		return access{}, &problem{fleet.ReasonClusterProfileDisabled,
-			"MultiKueueClusterProfile feature gate is disabled: Ferry does not support clusterProfileRef yet, use kubeConfig"}, nil
+			"ClusterProfiles are not supported yet: give clusterSource.kubeConfig in place of clusterSource.clusterProfileRef"}, nil
 	}
 	data, trouble, err := r.kubeConfig(ctx, source.KubeConfig)
 	if trouble != nil || err != nil {
@@ -67,9 +69,18 @@ func (r *Reconciler) fromSecret(ctx context.Context, name string) ([]byte, *prob
 	}
 	data, found := secret.Data[kueue.MultiKueueConfigSecretKey]
 	if !found {
-		return nil, bad("key %q not found in secret %q", kueue.MultiKueueConfigSecretKey, name), nil
+		return nil, bad("key %q not found in secret %q, which has %s: store the kubeconfig under that key in namespace %s",
+			kueue.MultiKueueConfigSecretKey, name, keysOf(secret), r.Namespace), nil
 	}
 	return data, nil, nil
+}
+
+// keysOf never tells a value.
+func keysOf(secret *corev1.Secret) string {
+	if len(secret.Data) == 0 {
+		return "no keys"
+	}
+	return fmt.Sprintf("%q", slices.Sorted(maps.Keys(secret.Data)))
 }
 
 func bad(format string, args ...any) *problem {
