@@ -74,19 +74,13 @@ func (p *Playground) connect(ctx context.Context, w *Cluster) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: name},
 		Data:       map[string][]byte{kueue.MultiKueueConfigSecretKey: kubeconfig},
 	}
-	if err := p.manager.client.Create(ctx, secret); err != nil {
-		return fmt.Errorf("keep the kubeconfig of %s on the manager: %w", w.Name, err)
-	}
 	cluster := &kueue.MultiKueueCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: w.Name},
 		Spec: kueue.MultiKueueClusterSpec{ClusterSource: kueue.ClusterSource{
 			KubeConfig: &kueue.KubeConfig{Location: name, LocationType: kueue.SecretLocationType},
 		}},
 	}
-	if err := p.manager.client.Create(ctx, cluster); err != nil {
-		return fmt.Errorf("introduce %s to the manager: %w", w.Name, err)
-	}
-	return nil
+	return p.manager.create(ctx, secret, cluster)
 }
 
 func (p *Playground) openLink(w *Cluster) (*proxy.Proxy, error) {
@@ -113,19 +107,19 @@ func (c *Cluster) account(ctx context.Context, d dispatcher, role []*unstructure
 		return err
 	}
 	objects := append([]*unstructured.Unstructured{manifest.Object("v1", "ServiceAccount", d.namespace, d.account)}, role...)
-	if err := manifest.Apply(ctx, c.client, objects...); err != nil {
-		return fmt.Errorf("give %s its account on %s: %w", d.account, c.Name, err)
-	}
-	return nil
+	return c.apply(ctx, objects...)
 }
 
 func (c *Cluster) token(ctx context.Context, d dispatcher) (string, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: d.namespace, Name: d.account}}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenSeconds)}}
-	if err := c.client.SubResource("token").Create(ctx, account, request); err != nil {
-		return "", fmt.Errorf("get a token for %s on %s: %w", client.ObjectKeyFromObject(account), c.Name, err)
-	}
-	return request.Status.Token, nil
+	var token string
+	err := insist(ctx, fmt.Sprintf("a token for %s on %s", client.ObjectKeyFromObject(account), c.Name), func(ctx context.Context) error {
+		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenSeconds)}}
+		err := c.client.SubResource("token").Create(ctx, account, request)
+		token = request.Status.Token
+		return err
+	}, c.apiserver)
+	return token, err
 }
 
 //go:embed multikueuerole.yaml

@@ -207,8 +207,5 @@ func (p *Playground) installFerryWebhooks(ctx context.Context, ca *pki.CA) error
 	if err := manifest.Webhooks(hooks, to, nil); err != nil {
 		return err
 	}
-	if err := manifest.Apply(ctx, p.manager.client, hooks...); err != nil {
-		return fmt.Errorf("install Ferry's webhooks: %w", err)
-	}
-	return nil
+	return p.manager.apply(ctx, hooks...)
 }

@@ -71,22 +71,41 @@ func (c *Cluster) kueueCRDs() ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	patches, err := filepath.Glob(filepath.Join(folder, "patches", "webhook_in_*.yaml"))
+	converted, err := convertedCRDs(folder)
 	if err != nil {
-		return nil, fmt.Errorf("list Kueue's conversion webhooks: %w", err)
+		return nil, err
 	}
-	for _, patch := range patches {
-		plural := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(patch), "webhook_in_"), ".yaml")
-		for _, crd := range crds {
-			if crd.GetName() != plural+"."+kueue.SchemeGroupVersion.Group {
-				continue
-			}
-			if err := manifest.Conversion(crd, c.kueueEndpoint(), "/convert"); err != nil {
-				return nil, err
-			}
+	for _, crd := range crds {
+		if !slices.Contains(converted, crd.GetName()) {
+			continue
+		}
+		if err := manifest.Conversion(crd, c.kueueEndpoint(), "/convert"); err != nil {
+			return nil, err
 		}
 	}
 	return crds, nil
+}
+
+// convertedCRDs names the CRDs for which Kueue's kustomization has a conversion webhook: not all for which there is a
+// patch, as not all have versions that differ.
+func convertedCRDs(folder string) ([]string, error) {
+	data, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("list Kueue's conversion webhooks: %w", err)
+	}
+	var kustomization struct {
+		Patches []struct{ Path string }
+	}
+	if err := yaml.Unmarshal(data, &kustomization); err != nil {
+		return nil, fmt.Errorf("list Kueue's conversion webhooks: %w", err)
+	}
+	var names []string
+	for _, patch := range kustomization.Patches {
+		if plural, found := strings.CutPrefix(filepath.Base(patch.Path), "webhook_in_"); found {
+			names = append(names, strings.TrimSuffix(plural, ".yaml")+"."+kueue.SchemeGroupVersion.Group)
+		}
+	}
+	return names, nil
 }
 
 // readManifests reads the objects of files and folders.
@@ -112,8 +131,8 @@ func readManifests(paths []string) ([]*unstructured.Unstructured, error) {
 
 // installCRDs returns once the API server serves all of them.
 func (c *Cluster) installCRDs(ctx context.Context, crds []*unstructured.Unstructured) error {
-	if err := manifest.Apply(ctx, c.client, crds...); err != nil {
-		return fmt.Errorf("%s: %w", c.Name, err)
+	if err := c.apply(ctx, crds...); err != nil {
+		return err
 	}
 	for _, crd := range crds {
 		err := await(ctx, c.Name+"'s CRD "+crd.GetName(), func(ctx context.Context) error {
@@ -134,11 +153,7 @@ func (c *Cluster) installCRDs(ctx context.Context, crds []*unstructured.Unstruct
 }
 
 func (c *Cluster) ensureNamespace(ctx context.Context, name string) error {
-	err := c.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	if client.IgnoreAlreadyExists(err) != nil {
-		return fmt.Errorf("make namespace %s on %s: %w", name, c.Name, err)
-	}
-	return nil
+	return c.create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
 // kueueConfig writes the Configuration: the stock one, with addresses on loopback and without what needs a cluster
@@ -202,10 +217,7 @@ func (c *Cluster) installKueueWebhooks(ctx context.Context) error {
 	for _, h := range hooks {
 		h.SetName("kueue-" + h.GetName())
 	}
-	if err := manifest.Apply(ctx, c.client, hooks...); err != nil {
-		return fmt.Errorf("%s: %w", c.Name, err)
-	}
-	return nil
+	return c.apply(ctx, hooks...)
 }
 
 // spareSystemNamespaces keeps all webhooks and, as Kueue's kustomization does, keeps those for jobs and pods out of

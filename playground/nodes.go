@@ -59,8 +59,8 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 		return err
 	}
 	for i := range c.p.options.NodesPerWorker {
-		if err := c.client.Create(ctx, fakeNode(c.Name, fmt.Sprintf("%s-node-%d", c.Name, i+1))); err != nil {
-			return fmt.Errorf("make a node on %s: %w", c.Name, err)
+		if err := c.create(ctx, fakeNode(c.Name, fmt.Sprintf("%s-node-%d", c.Name, i+1))); err != nil {
+			return err
 		}
 	}
 	return await(ctx, kwok.Name(), c.nodesReady, kwok, c.apiserver)

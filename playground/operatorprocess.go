@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ferry.dev/ferry/playground/manifest"
 	"ferry.dev/ferry/playground/operator"
@@ -35,8 +34,8 @@ func (c *Cluster) runOperator(ctx context.Context, row operator.Row, binary, dir
 	if err != nil {
 		return err
 	}
-	if err := manifest.Apply(ctx, c.client, hooks...); err != nil {
-		return fmt.Errorf("%s: %w", c.Name, err)
+	if err := c.apply(ctx, hooks...); err != nil {
+		return err
 	}
 	if started == nil {
 		err = c.firstRun(row, binary, args, env)
@@ -116,10 +115,7 @@ func (c *Cluster) writeOperatorConfig(ctx context.Context, row operator.Row, at 
 			ObjectMeta: metav1.ObjectMeta{Namespace: row.Namespace, Name: row.ConfigMap},
 			Data:       map[string]string{filepath.Base(at.Config): config},
 		}
-		if err := c.client.Create(ctx, held); client.IgnoreAlreadyExists(err) != nil {
-			return fmt.Errorf("write the config of %s on %s: %w", row.Name, c.Name, err)
-		}
-		return nil
+		return c.create(ctx, held)
 	}
 	if err := os.WriteFile(at.Config, []byte(config), 0o644); err != nil {
 		return fmt.Errorf("write the config of %s: %w", row.Name, err)
@@ -158,12 +154,7 @@ func (c *Cluster) removeWebhooks(ctx context.Context, row operator.Row, dir stri
 	if err != nil {
 		return err
 	}
-	for _, h := range hooks {
-		if err := client.IgnoreNotFound(c.client.Delete(ctx, h)); err != nil {
-			return fmt.Errorf("remove the webhooks of %s from %s: %w", row.Name, c.Name, err)
-		}
-	}
-	return nil
+	return c.remove(ctx, hooks...)
 }
 
 // startRay plays the Ray heads of this cluster, whose pods are fakes, and returns the URL of the HTTP proxy to them.

@@ -101,8 +101,9 @@ func (p *Playground) StopOperator(ctx context.Context, name string) error {
 			return nil
 		}
 		// One that starts later would wait for the end of a lease that nobody holds any more.
-		err := c.client.DeleteAllOf(ctx, &coordinationv1.Lease{}, client.InNamespace(row.Namespace))
-		return client.IgnoreNotFound(err)
+		return insist(ctx, "remove the leases of "+row.Name+" from "+c.Name, func(ctx context.Context) error {
+			return client.IgnoreNotFound(c.client.DeleteAllOf(ctx, &coordinationv1.Lease{}, client.InNamespace(row.Namespace)))
+		}, c.apiserver)
 	})
 }
 
@@ -122,10 +123,8 @@ func (p *Playground) RemoveOperatorCRDs(ctx context.Context, cluster, name strin
 		if err != nil {
 			return err
 		}
-		for _, crd := range crds {
-			if err := client.IgnoreNotFound(c.client.Delete(ctx, crd)); err != nil {
-				return fmt.Errorf("remove CRD %s from %s: %w", crd.GetName(), c.Name, err)
-			}
+		if err := c.remove(ctx, crds...); err != nil {
+			return err
 		}
 		return await(ctx, "the end of "+row.Name+"'s kinds on "+c.Name, func(ctx context.Context) error {
 			for _, crd := range crds {
@@ -196,7 +195,7 @@ func (c *Cluster) applyFiles(ctx context.Context, dir string, paths []string) er
 	if err != nil {
 		return err
 	}
-	return manifest.Apply(ctx, c.client, objects...)
+	return c.apply(ctx, objects...)
 }
 
 // installOperatorCRDs restarts Kueue, and the operator if it runs, when CRDs came that were not there.
@@ -227,14 +226,17 @@ func (c *Cluster) installOperatorCRDs(ctx context.Context, row operator.Row, dir
 func (c *Cluster) missing(ctx context.Context, crds []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var missing []*unstructured.Unstructured
 	for _, crd := range crds {
-		live := manifest.Object(crd.GetAPIVersion(), crd.GetKind(), "", "")
-		err := c.client.Get(ctx, client.ObjectKeyFromObject(crd), live)
-		if apierrors.IsNotFound(err) {
-			missing = append(missing, crd)
-			continue
-		}
+		found := false
+		err := insist(ctx, "look for CRD "+crd.GetName()+" on "+c.Name, func(ctx context.Context) error {
+			err := c.client.Get(ctx, client.ObjectKeyFromObject(crd), manifest.Object(crd.GetAPIVersion(), crd.GetKind(), "", ""))
+			found = err == nil
+			return client.IgnoreNotFound(err)
+		}, c.apiserver)
 		if err != nil {
-			return nil, fmt.Errorf("look for CRD %s on %s: %w", crd.GetName(), c.Name, err)
+			return nil, err
+		}
+		if !found {
+			missing = append(missing, crd)
 		}
 	}
 	return missing, nil

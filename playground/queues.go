@@ -2,12 +2,15 @@ package playground
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -79,6 +82,9 @@ func (o QueueOptions) quota(cluster string) Quota {
 // there it does not wait.
 func (p *Playground) InstallQueues(ctx context.Context, o QueueOptions) error {
 	o = o.withDefaults(p)
+	if err := o.validate(p.Clusters()); err != nil {
+		return err
+	}
 	return each(ctx, p.Clusters(), func(ctx context.Context, c *Cluster) error {
 		if err := c.installQueue(ctx, o); err != nil {
 			return fmt.Errorf("install queue %s on %s: %w", o.LocalQueue, c.Name, err)
@@ -98,37 +104,28 @@ func (c *Cluster) installQueue(ctx context.Context, o QueueOptions) error {
 	if c.IsManager() {
 		objects = append(objects, o.config(), o.check())
 	}
-	queue, err := o.clusterQueue(c)
-	if err != nil {
-		return err
-	}
+	queue := o.clusterQueue(c)
 	objects = append(objects, queue, &kueue.LocalQueue{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.LocalQueue},
 		Spec:       kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(queue.Name)},
 	})
-	for _, object := range objects {
-		if err := c.client.Create(ctx, object); client.IgnoreAlreadyExists(err) != nil {
-			return fmt.Errorf("make %T %s: %w", object, object.GetName(), err)
-		}
+	if err := c.create(ctx, objects...); err != nil || !o.SetQuota {
+		return err
 	}
-	if !o.SetQuota {
-		return nil
-	}
-	return c.setQuota(ctx, queue)
+	return insist(ctx, fmt.Sprintf("set the quota of ClusterQueue %s on %s", queue.Name, c.Name), func(ctx context.Context) error {
+		return c.setQuota(ctx, queue)
+	}, c.apiserver)
 }
 
 // setQuota gives the ClusterQueue of that name the quota of this one.
 func (c *Cluster) setQuota(ctx context.Context, queue *kueue.ClusterQueue) error {
 	live := &kueue.ClusterQueue{}
 	if err := c.client.Get(ctx, client.ObjectKeyFromObject(queue), live); err != nil {
-		return fmt.Errorf("read ClusterQueue %s: %w", queue.Name, err)
+		return err
 	}
 	before := live.DeepCopy()
 	live.Spec.ResourceGroups = queue.Spec.ResourceGroups
-	if err := c.client.Patch(ctx, live, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("set the quota of ClusterQueue %s: %w", queue.Name, err)
-	}
-	return nil
+	return c.client.Patch(ctx, live, client.MergeFrom(before))
 }
 
 // ClusterQueueOn is what the ClusterQueue of a cluster is called; "manager" names the manager.
@@ -168,16 +165,31 @@ func (o QueueOptions) check() *kueue.AdmissionCheck {
 	}
 }
 
-func (o QueueOptions) clusterQueue(c *Cluster) (*kueue.ClusterQueue, error) {
+// validate, before anything is made, looks at what an API server would refuse, or Kueue wait for without end.
+func (o QueueOptions) validate(clusters []*Cluster) error {
+	var errs []error
+	if wrong := content.IsDNS1123Label(o.Namespace); len(wrong) > 0 {
+		errs = append(errs, fmt.Errorf("namespace %q: %s", o.Namespace, strings.Join(wrong, ", ")))
+	}
+	for _, name := range slices.Compact([]string{o.LocalQueue, o.ClusterQueue, o.Flavor, o.Check}) {
+		if wrong := content.IsDNS1123Subdomain(name); len(wrong) > 0 {
+			errs = append(errs, fmt.Errorf("queue %q: %s", name, strings.Join(wrong, ", ")))
+		}
+	}
+	for _, c := range clusters {
+		quota := o.quota(c.Name)
+		for _, amount := range []string{quota.CPU, quota.Memory} {
+			if q, err := resource.ParseQuantity(amount); err != nil || q.Sign() < 0 {
+				errs = append(errs, fmt.Errorf("quota of %s: %q is no amount, use one such as 8, 500m or 32Gi", c.Name, amount))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (o QueueOptions) clusterQueue(c *Cluster) *kueue.ClusterQueue {
 	quota := o.quota(c.Name)
-	cpu, err := resource.ParseQuantity(quota.CPU)
-	if err != nil {
-		return nil, fmt.Errorf("CPU quota %q: %w", quota.CPU, err)
-	}
-	memory, err := resource.ParseQuantity(quota.Memory)
-	if err != nil {
-		return nil, fmt.Errorf("memory quota %q: %w", quota.Memory, err)
-	}
+	cpu, memory := resource.MustParse(quota.CPU), resource.MustParse(quota.Memory)
 	q := &kueue.ClusterQueue{
 		ObjectMeta: metav1.ObjectMeta{Name: o.ClusterQueueOn(c.Name)},
 		Spec: kueue.ClusterQueueSpec{
@@ -202,7 +214,7 @@ func (o QueueOptions) clusterQueue(c *Cluster) (*kueue.ClusterQueue, error) {
 	if o.Edit != nil {
 		o.Edit(c.Name, q)
 	}
-	return q, nil
+	return q
 }
 
 func (c *Cluster) awaitQueue(ctx context.Context, o QueueOptions) error {

@@ -89,8 +89,7 @@ func (c *Client) spawn(o playground.Options) (gone <-chan struct{}, err error) {
 	cmd := exec.Command(program)
 	cmd.Env = append(os.Environ(), optionsEnv+"="+string(options))
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
+	if err := process.Detach(cmd); err != nil {
 		return nil, fmt.Errorf("start the daemon: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(c.dir, pidFile), []byte(strconv.Itoa(cmd.Process.Pid)), 0o644); err != nil {

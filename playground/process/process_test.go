@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -147,6 +148,31 @@ func TestAKilledSupervisorTakesItsChildAlong(t *testing.T) {
 	g.Expect(supervisor.Process.Kill()).To(Succeed())
 	g.Eventually(func() string { return kernelState(child) }).WithTimeout(5 * time.Second).Should(BeEmpty())
 	g.Expect(supervisor.Wait()).NotTo(Succeed())
+}
+
+// TestChildrenDoNotInheritLocks: `flock FILE playground up` must not hold FILE for as long as the clusters live.
+func TestChildrenDoNotInheritLocks(t *testing.T) {
+	for name, start := range map[string]func(*exec.Cmd) error{"dies with us": Spawn, "outlives us": Detach} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			path := filepath.Join(t.TempDir(), "lock")
+			lock, err := syscall.Open(path, syscall.O_CREAT|syscall.O_RDWR, 0o600) // unlike os.Open: for children too
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(syscall.Flock(lock, syscall.LOCK_EX)).To(Succeed())
+			child := exec.Command("sleep", "300")
+			g.Expect(start(child)).To(Succeed())
+			defer func() {
+				g.Expect(child.Process.Kill()).To(Succeed())
+				_ = child.Wait()
+			}()
+			g.Expect(syscall.Close(lock)).To(Succeed())
+
+			other, err := os.Open(path)
+			g.Expect(err).NotTo(HaveOccurred())
+			defer other.Close()
+			g.Expect(syscall.Flock(int(other.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)).To(Succeed(), "the child holds the lock")
+		})
+	}
 }
 
 func TestLastLines(t *testing.T) {

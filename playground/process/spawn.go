@@ -1,8 +1,10 @@
 package process
 
 import (
+	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"sync"
 	"syscall"
 )
@@ -27,8 +29,30 @@ var spawner = sync.OnceValue(func() chan<- spawnRequest {
 
 // Spawn starts a command that dies with this process and does not hear the terminal's Ctrl-C.
 func Spawn(cmd *exec.Cmd) error {
+	keepInherited()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	r := spawnRequest{cmd: cmd, result: make(chan error, 1)}
 	spawner() <- r
 	return <-r.result
+}
+
+// Detach starts a command that outlives this process and its terminal.
+func Detach(cmd *exec.Cmd) error {
+	keepInherited()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd.Start()
+}
+
+// keepInherited keeps from children what this process was given beside its standard streams, and Go does not know of:
+// the lock of a flock(1) around us would last as long as they live.
+func keepInherited() {
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return // without /proc nothing can be known
+	}
+	for _, entry := range open {
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
 }

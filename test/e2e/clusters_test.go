@@ -58,10 +58,11 @@ func TestClusterWithUnusableKubeconfigIsUsedNoMore(t *testing.T) {
 		}),
 	} {
 		s.putSecret(bad)
-		s.awaitActive(metav1.ConditionFalse, "InsecureKubeConfig", map[string]string{
-			"not YAML": "not YAML", "no server": "server URL is required", "exec plugin": "exec plugins are not allowed",
-			"insecure TLS": "insecure TLS verification is not allowed",
-		}[name])
+		want := map[string][2]string{
+			"not YAML": {"BadKubeConfig", "not YAML"}, "no server": {"BadKubeConfig", "server URL is required"},
+			"exec plugin": {"InsecureKubeConfig", "exec plugins are not allowed"}, "insecure TLS": {"InsecureKubeConfig", "insecure TLS verification is not allowed"},
+		}[name]
+		s.awaitActive(metav1.ConditionFalse, want[0], want[1])
 		since := time.Now()
 		s.Consistently(func() int { return s.requestsBy("reader", since) }).Should(BeZero(), "%s: the old connection is not used", name)
 	}
@@ -91,7 +92,7 @@ func TestKubeconfigFromAPath(t *testing.T) {
 	s.Expect(os.WriteFile(file, s.kubeconfig(s.account("reader"), nil), 0o600)).To(Succeed())
 	s.awaitActive(metav1.ConditionTrue, "Active", "Connected")
 	s.Expect(os.WriteFile(file, []byte("nothing of use"), 0o600)).To(Succeed())
-	s.awaitActive(metav1.ConditionFalse, "InsecureKubeConfig", "kubeconfig")
+	s.awaitActive(metav1.ConditionFalse, "BadKubeConfig", "failed to parse kubeconfig")
 
 	outside := filepath.Join(t.TempDir(), "kubeconfig")
 	s.Expect(os.WriteFile(outside, s.kubeconfig(s.account("another"), nil), 0o600)).To(Succeed())
