@@ -18,6 +18,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -49,6 +50,7 @@ func TestEveryKustomizationListsItsFolder(t *testing.T) {
 			APIVersion string   `json:"apiVersion"`
 			Kind       string   `json:"kind"`
 			Resources  []string `json:"resources"`
+			Images     []any    `json:"images"`
 		}
 		g.Expect(yaml.UnmarshalStrict(data, &list)).To(Succeed())
 		for _, resource := range list.Resources {
@@ -139,8 +141,8 @@ func TestTheWebhookReachesFerry(t *testing.T) {
 	for _, c := range every[*admissionv1.MutatingWebhookConfiguration](t) {
 		names, hooks = append(names, c.Name), append(hooks, c.Webhooks...)
 	}
-	// The second sorts after whatever Kueue's is called.
-	g.Expect(names).To(Equal([]string{"ferry-mutating-webhook-configuration", "zz-ferry-pod-gate"}))
+	// It sorts after whatever Kueue's is called.
+	g.Expect(names).To(Equal([]string{"zz-ferry-mutating-webhook-configuration"}))
 	service := only[*corev1.Service](t)
 	deployment := only[*appsv1.Deployment](t)
 	for key, value := range service.Spec.Selector {
@@ -157,8 +159,54 @@ func TestTheWebhookReachesFerry(t *testing.T) {
 		g.Expect(hook.SideEffects).To(HaveValue(Equal(admissionv1.SideEffectClassNone)))
 		g.Expect(hook.NamespaceSelector.MatchExpressions).To(ConsistOf(
 			HaveField("Values", ConsistOf("kube-system", "kueue-system", config.DefaultNamespace))))
+		g.Expect(hook.MatchConditions).NotTo(BeEmpty(), "%s concerns objects that are not Kueue's", hook.Name)
 	}
 	g.Expect(seen).To(HaveLen(len(hooks)), "names must differ")
+}
+
+// TestOneFerryIsAlwaysThere: a drain of two nodes at once would stop the creation of jobs.
+func TestOneFerryIsAlwaysThere(t *testing.T) {
+	g := NewWithT(t)
+	deployment, budget := only[*appsv1.Deployment](t), only[*policyv1.PodDisruptionBudget](t)
+	g.Expect(budget.Spec.Selector).To(Equal(deployment.Spec.Selector))
+	g.Expect(budget.Spec.MaxUnavailable.IntValue()).To(BeNumerically("<", *deployment.Spec.Replicas))
+	g.Expect(budget.Spec.UnhealthyPodEvictionPolicy).To(HaveValue(Equal(policyv1.AlwaysAllow)))
+}
+
+// TestTheCertificateComesFromACA: with a leaf that signs itself, each renewal would have to reach the API server's
+// caBundle before Ferry's pods, which nobody sees to.
+func TestTheCertificateComesFromACA(t *testing.T) {
+	g := NewWithT(t)
+	var ca, leaf, issuer map[string]any
+	for _, o := range in(t, "certmanager/certificate.yaml") {
+		spec := o.raw.Object["spec"].(map[string]any)
+		switch {
+		case o.raw.GetName() == "ferry-ca" && o.raw.GetKind() == "Certificate":
+			ca = spec
+		case o.raw.GetName() == "ferry-ca":
+			issuer = spec
+		case o.raw.GetKind() == "Certificate":
+			leaf = spec
+		}
+	}
+	g.Expect(ca).To(HaveKeyWithValue("isCA", true))
+	g.Expect(issuer["ca"]).To(HaveKeyWithValue("secretName", ca["secretName"]))
+	g.Expect(leaf["issuerRef"]).To(HaveKeyWithValue("name", "ferry-ca"))
+	g.Expect(leaf).NotTo(HaveKey("isCA"))
+	g.Expect(ca["secretName"]).NotTo(Equal(leaf["secretName"]), "Ferry's pods must not hold the CA's key")
+}
+
+func TestTheImageIsNamedOnce(t *testing.T) {
+	g := NewWithT(t)
+	data, err := os.ReadFile("manager/" + kustomization)
+	g.Expect(err).NotTo(HaveOccurred())
+	var list struct {
+		Images []struct{ Name, NewName, NewTag string }
+	}
+	g.Expect(yaml.Unmarshal(data, &list)).To(Succeed())
+	g.Expect(list.Images).To(HaveLen(1))
+	name, _, _ := strings.Cut(only[*appsv1.Deployment](t).Spec.Template.Spec.Containers[0].Image, ":")
+	g.Expect(list.Images[0].Name).To(Equal(name))
 }
 
 func all(t *testing.T) []object {
@@ -235,7 +283,7 @@ func parse(t *testing.T, file string, document []byte) object {
 func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, rbacv1.AddToScheme, admissionv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme, rbacv1.AddToScheme, admissionv1.AddToScheme} {
 		NewWithT(t).Expect(add(s)).To(Succeed())
 	}
 	return s

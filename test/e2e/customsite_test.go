@@ -230,7 +230,7 @@ func (s *customSite) letFerry() {
 func (s *customSite) ferryEndpoint() manifest.Endpoint {
 	s.t.Helper()
 	now := &admissionregistrationv1.MutatingWebhookConfiguration{}
-	s.Expect(manager().Get(s.ctx, client.ObjectKey{Name: "ferry-mutating-webhook-configuration"}, now)).To(Succeed())
+	s.Expect(manager().Get(s.ctx, client.ObjectKey{Name: "zz-ferry-mutating-webhook-configuration"}, now)).To(Succeed())
 	ferry := fleet.Ferry()
 	return manifest.Endpoint{Address: fmt.Sprintf("%s:%d", ferry.WebhookHost, ferry.WebhookPort), CA: now.Webhooks[0].ClientConfig.CABundle}
 }
