@@ -3,6 +3,8 @@
 TOOLS := hack/tools
 BIN   := bin
 GO    ?= go
+# What ferry --version says. Without git it is what the go command knows.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 # Everything is pure Go. Without this the tests compile all dependencies a second time where a C compiler is found.
 export CGO_ENABLED := 0
@@ -15,7 +17,7 @@ help: ## List the commands
 
 .PHONY: build
 build: ## Build the binaries into bin/
-	$(GO) build -o $(BIN)/ ./cmd/...
+	$(GO) build -ldflags '-X main.version=$(VERSION)' -o $(BIN)/ ./cmd/...
 
 .PHONY: demo
 demo: ## Start a manager and two workers, run sample jobs, leave the clusters up; KINDS=all: one job of each kind, with its operator

@@ -13,9 +13,6 @@ import (
 	"ferry.dev/ferry/internal/kinds"
 )
 
-// version is set when linking.
-var version = "dev"
-
 func main() {
 	if err := command().ExecuteContext(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Fprintln(os.Stderr, "ferry:", err)
@@ -31,7 +28,7 @@ func command() *cobra.Command {
 		Long: "Ferry runs beside stock Kueue on the manager cluster (with --feature-gates=MultiKueue=false there) and takes\n" +
 			"over the admission checks of controller kueue.x-k8s.io/multikueue. The configuration is described in docs/configuration.md.",
 		Example:       "  ferry --config ferry.yaml                        # in the cluster\n  ferry --config ferry.yaml --kubeconfig ~/.kube/config  # outside of it",
-		Version:       version,
+		Version:       thisVersion(),
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -47,7 +44,7 @@ func command() *cobra.Command {
 		for _, note := range notes {
 			log.Info(note)
 		}
-		return app.Run(cmd.Context(), app.Options{Config: c, Kubeconfig: flags.Kubeconfig, Version: version, Log: log})
+		return app.Run(cmd.Context(), app.Options{Config: c, Kubeconfig: flags.Kubeconfig, Version: thisVersion(), Log: log})
 	}
 	return cmd
 }
