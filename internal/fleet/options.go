@@ -26,6 +26,7 @@ type Options struct {
 	// Index adds a field index to the cached Workloads and pods; none if its Field is empty.
 	Index Index
 	// QPS and Burst bound the requests of one worker, all kinds together; 200 and 400. Probes do not count.
+	// A negative QPS lifts the limit.
 	QPS   float32
 	Burst int
 	// RequestTimeout bounds every single request except the body of a watch; 30 s.

@@ -54,7 +54,7 @@ func newWorker(name string, options *Options, after <-chan struct{}) *worker {
 		name:    name,
 		options: options,
 		rules:   rules{threshold: options.FailureThreshold, interval: options.ProbeInterval, backoff: options.Backoff},
-		limiter: flowcontrol.NewTokenBucketRateLimiter(options.QPS, options.Burst),
+		limiter: newLimiter(options.QPS, options.Burst),
 		log:     options.Log.WithValues("worker", name),
 		after:   after,
 		done:    make(chan struct{}),
@@ -63,6 +63,14 @@ func newWorker(name string, options *Options, after <-chan struct{}) *worker {
 		cancel:  func() {},
 		wake:    wake,
 	}
+}
+
+// newLimiter limits nothing for a negative qps, as client-go does.
+func newLimiter(qps float32, burst int) flowcontrol.RateLimiter {
+	if qps < 0 {
+		return flowcontrol.NewFakeAlwaysRateLimiter()
+	}
+	return flowcontrol.NewTokenBucketRateLimiter(qps, burst)
 }
 
 // set takes new credentials in.
