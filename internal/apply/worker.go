@@ -22,8 +22,12 @@ import (
 	"ferry.dev/ferry/internal/reason"
 )
 
-// ErrStale says that an earlier copy of ours still holds the name on the worker.
-var ErrStale = errors.New("an earlier copy is still there")
+var (
+	// ErrStale says that an earlier copy of ours still holds the name on the worker.
+	ErrStale = errors.New("an earlier copy is still there")
+	// ErrGone says that what was to be changed is not there any more, which the cache does not show yet.
+	ErrGone = errors.New("the copy is gone")
+)
 
 // OnWorker carries out one action on a worker; to is a live client of it.
 func (a *Applier) OnWorker(ctx context.Context, worker string, to client.Client, ref kinds.Ref, action plan.Action) error {
@@ -46,7 +50,7 @@ func (a *Applier) OnWorker(ctx context.Context, worker string, to client.Client,
 	case plan.Resize:
 		return a.resize(ctx, worker, to, ref, act)
 	case plan.LetGo:
-		return letGo(ctx, worker, to, act)
+		return a.letGo(ctx, worker, to, ref, act)
 	case plan.Delete:
 		return a.remove(ctx, worker, to, ref, act)
 	default:
@@ -58,12 +62,23 @@ func (a *Applier) OnWorker(ctx context.Context, worker string, to client.Client,
 // what Kueue or an operator wrote into one meanwhile.
 func (a *Applier) edit(ctx context.Context, worker string, to client.Client, ref kinds.Ref, act plan.EditJob) error {
 	job := act.Want.DeepCopy()
-	if err := to.Patch(ctx, job, client.MergeFromWithOptions(act.Copy, client.MergeFromWithOptimisticLock{})); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("%s on worker %s: %w", act, worker, err))
+	err := to.Patch(ctx, job, client.MergeFromWithOptions(act.Copy, client.MergeFromWithOptimisticLock{}))
+	return a.patched(worker, ref, act, job, err)
+}
+
+// patched remembers what a patch made of an object, or that it was not there to be patched.
+func (a *Applier) patched(worker string, ref kinds.Ref, action plan.Action, obj client.Object, err error) error {
+	switch {
+	case err == nil:
+		obj.SetManagedFields(nil)
+		a.Memory.Wrote(worker, ref, obj, a.Clock.Now())
+		return nil
+	case apierrors.IsNotFound(err):
+		a.Memory.Gone(worker, ref, obj.GetUID())
+		return fmt.Errorf("%s on worker %s: %w", action, worker, ErrGone)
+	default:
+		return fmt.Errorf("%s on worker %s: %w", action, worker, err)
 	}
-	job.SetManagedFields(nil)
-	a.Memory.Wrote(worker, ref, job, a.Clock.Now())
-	return nil
 }
 
 // created remembers what was made, or why it was not.
@@ -146,13 +161,7 @@ func clusterReference(worker string) *corev1.ObjectReference {
 func (a *Applier) setPriority(ctx context.Context, worker string, to client.Client, ref kinds.Ref, act plan.SetPriority) error {
 	wl := act.Copy.DeepCopy()
 	wl.Spec.Priority, wl.Spec.PriorityClassRef = act.Priority, act.PriorityClassRef
-	err := to.Patch(ctx, wl, client.MergeFrom(act.Copy))
-	if err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("%s on worker %s: %w", act, worker, err))
-	}
-	wl.ManagedFields = nil
-	a.Memory.Wrote(worker, ref, wl, a.Clock.Now())
-	return nil
+	return a.patched(worker, ref, act, wl, to.Patch(ctx, wl, client.MergeFrom(act.Copy)))
 }
 
 // resize patches nothing but the sizes: a later version of the API may know fields of a pod set that this one does not.
@@ -168,12 +177,7 @@ func (a *Applier) resize(ctx context.Context, worker string, to client.Client, r
 	if err != nil {
 		return fmt.Errorf("%s: encode the patch: %w", act, err)
 	}
-	if err := to.Patch(ctx, wl, client.RawPatch(types.JSONPatchType, raw)); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("%s on worker %s: %w", act, worker, err))
-	}
-	wl.ManagedFields = nil
-	a.Memory.Wrote(worker, ref, wl, a.Clock.Now())
-	return nil
+	return a.patched(worker, ref, act, wl, to.Patch(ctx, wl, client.RawPatch(types.JSONPatchType, raw)))
 }
 
 // ownWorkload may write a controller over one that is gone: a job that was deleted and made anew.
@@ -181,12 +185,7 @@ func (a *Applier) ownWorkload(ctx context.Context, worker string, to client.Clie
 	wl := act.Copy.DeepCopy()
 	wl.OwnerReferences = owners(act)
 	err := to.Patch(ctx, wl, client.MergeFromWithOptions(act.Copy, client.MergeFromWithOptimisticLock{}))
-	if err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("%s on worker %s: %w", act, worker, err))
-	}
-	wl.ManagedFields = nil
-	a.Memory.Wrote(worker, ref, wl, a.Clock.Now())
-	return nil
+	return a.patched(worker, ref, act, wl, err)
 }
 
 // owners block no deletion of the job: that would take a right that Ferry does not have.
@@ -200,15 +199,12 @@ func owners(act plan.OwnWorkload) []metav1.OwnerReference {
 	return []metav1.OwnerReference{owner}
 }
 
-// letGo leaves the finalizers of others alone; if the object has changed since, that is decided on anew.
-func letGo(ctx context.Context, worker string, to client.Client, act plan.LetGo) error {
+// letGo leaves the finalizers of others alone.
+func (a *Applier) letGo(ctx context.Context, worker string, to client.Client, ref kinds.Ref, act plan.LetGo) error {
 	obj := act.Copy.DeepCopy()
 	controllerutil.RemoveFinalizer(obj, act.Finalizer)
 	err := to.Patch(ctx, obj, client.MergeFromWithOptions(act.Copy, client.MergeFromWithOptimisticLock{}))
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("%s on worker %s: %w", act, worker, err)
-	}
-	return nil
+	return a.patched(worker, ref, act, obj, err)
 }
 
 // remove deletes an object with its dependents, only as long as it is the one

@@ -75,6 +75,9 @@ func (v *view) place(p *Plan, w *Worker) {
 }
 
 func (v *view) create(p *Plan, w *Worker, job *unstructured.Unstructured) {
+	if v.rests(p, w) {
+		return
+	}
 	marks := kinds.Marks{Origin: v.Policy.Origin, Worker: w.Name, Reservation: v.reservation()}
 	p.worker(w.Name, CreateJob{Copy: v.Kind.Project(job, kinds.AsSubmitted(v.Workloads[0], v.earlier(w)), marks)})
 }

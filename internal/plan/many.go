@@ -75,6 +75,8 @@ func (v *view) letJoin(p *Plan, w *Worker) {
 		case len(v.waitsFor(wl)) > 0:
 		case !slices.Equal(wl.Status.NominatedClusterNames, []string{w.Name}):
 			p.manager(Nominate{Workload: wl, Check: v.Check, Workers: []string{w.Name}, Message: reason.Joins(w.Name)})
+		case c == nil && v.rests(p, w):
+			v.sayOf(p, wl, reason.JoinsLater(w.Name, w.Why))
 		case c == nil:
 			v.copyTo(p, w, wl)
 		case isTrue(c, kueue.WorkloadAdmitted) && !isTrue(c, kueue.WorkloadEvicted) && c.DeletionTimestamp.IsZero():

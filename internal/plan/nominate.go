@@ -116,10 +116,17 @@ func (v *view) offer(p *Plan, w *Worker) {
 // copyTo makes the copy of a Workload on a worker, once nothing of an earlier
 // reservation is left there: that may have the same name, and has to go first.
 func (v *view) copyTo(p *Plan, w *Worker, wl *kueue.Workload) {
-	if len(v.stale[w.Name]) == 0 {
+	if len(v.stale[w.Name]) == 0 && !v.rests(p, w) {
 		c := kinds.AsSubmitted(kinds.ProjectWorkload(wl, v.Ref, v.marks(w, wl)), v.earlier(w))
 		p.worker(w.Name, CreateWorkload{Copy: c, ClusterQueue: clusterQueue(wl)})
 	}
+}
+
+// rests: the worker refused something of the job, and is asked for nothing new for a while.
+func (v *view) rests(p *Plan, w *Worker) bool {
+	left := w.AskAgain.Sub(v.Now)
+	p.again(left)
+	return left > 0
 }
 
 // clusterQueue is empty for a finished Workload that gave its quota back.

@@ -29,7 +29,7 @@ func TestProperties(t *testing.T) {
 			if p.Rule == "" || p.Because == "" || p.Again < 0 {
 				t.Fatalf("the plan is not complete: %+v", p)
 			}
-			for _, broken := range []string{creates(s, p), deletes(s, p), editsOnce(p), persists(s, p), permuted(t, s, p)} {
+			for _, broken := range []string{creates(s, p), deletes(s, p), editsOnce(p), persists(s, p), rests(s, p), permuted(t, s, p)} {
 				if broken != "" {
 					t.Fatalf("%s: %s", show(p), broken)
 				}
@@ -82,6 +82,21 @@ func creates(s plan.Snapshot, p plan.Plan) string {
 	}
 	if jobs > 0 && len(p.Manager) > 0 {
 		return "the job is created while something is still to be persisted"
+	}
+	return ""
+}
+
+// rests: a worker that refused something of the job is asked for nothing new before it may be.
+func rests(s plan.Snapshot, p plan.Plan) string {
+	for name, list := range p.Workers {
+		for _, a := range list {
+			switch a.(type) {
+			case plan.CreateJob, plan.CreateWorkload:
+				if workerOf(s, name).AskAgain.After(s.Now) {
+					return a.String() + " on a worker that refused"
+				}
+			}
+		}
 	}
 	return ""
 }

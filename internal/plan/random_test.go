@@ -111,6 +111,9 @@ func (d *dice) worker(s *plan.Snapshot, name string) plan.Worker {
 		return w
 	}
 	w.Reachable, w.Serves, w.Foreign = true, d.in10(9), d.in10(1)
+	if d.in10(1) {
+		refuses(s, &w)
+	}
 	over := d.in10(2)
 	for _, wl := range s.Workloads {
 		if d.in10(7) {

@@ -13,16 +13,22 @@ func (v *view) say(p *Plan, message string) {
 	message = reason.Fit(message)
 	p.Because = message
 	for _, wl := range v.Workloads {
-		c := v.check(wl)
-		if c == nil || c.State != kueue.CheckStatePending || c.Message == message {
-			continue
-		}
-		if left := c.LastTransitionTime.Add(quiet).Sub(v.Now); left > 0 {
-			p.again(left)
-			continue
-		}
-		p.manager(SetCheck{Workload: wl, Check: v.Check, State: kueue.CheckStatePending, Message: message})
+		v.sayOf(p, wl, message)
 	}
+}
+
+// sayOf says it of one Workload.
+func (v *view) sayOf(p *Plan, wl *kueue.Workload, message string) {
+	message = reason.Fit(message)
+	c := v.check(wl)
+	if c == nil || c.State != kueue.CheckStatePending || c.Message == message {
+		return
+	}
+	if left := c.LastTransitionTime.Add(quiet).Sub(v.Now); left > 0 {
+		p.again(left)
+		return
+	}
+	p.manager(SetCheck{Workload: wl, Check: v.Check, State: kueue.CheckStatePending, Message: message})
 }
 
 // retry gives the job back to Kueue on the manager, which evicts and requeues it.

@@ -104,6 +104,11 @@ func prioritised(here, there string) with {
 	}
 }
 
+// refuses: the worker did not take something of the job a while ago.
+func refuses(_ *plan.Snapshot, w *plan.Worker) {
+	w.Serves, w.Why, w.AskAgain = false, "refused the copy: quota exceeded", now.Add(20*time.Second)
+}
+
 func noSecondCopy(_ *plan.Snapshot, w *plan.Worker) { w.Workloads = w.Workloads[:1] }
 
 func preempted(wl *kueue.Workload) {
@@ -229,6 +234,7 @@ var sets = []ruleCase{
 		unless: snap(lws, nominated("w1"), offered("w1"), admitted("w1", time.Minute), secondCopy("w1", func(c *kueue.Workload) { setCondition(c, kueue.WorkloadAdmitted, false, "x", 0) })), then: "Nominate"},
 	{rule: "Claimed", name: "one that comes later is sent to the job's worker", when: snap(lws, running("w1"), came("w1", "w2"), on("w1", noSecondCopy)), does: "manager: nominate [w1] for wl2"},
 	{rule: "Claimed", name: "then copied there", when: snap(lws, running("w1"), came("w1"), on("w1", noSecondCopy)), does: "w1: create Workload wl2"},
+	{rule: "Claimed", name: "but not at once again where that was refused", when: snap(lws, running("w1"), came("w1"), on("w1", noSecondCopy), on("w1", refuses)), does: "manager: set check of wl2 to Pending | again in 20s"},
 	{rule: "Claimed", name: "where its copy of an earlier reservation goes first", when: snap(lws, running("w1"), came("w1"), secondCopy("w1", ofEarlier)), does: "w1: delete Workload wl2"},
 	{rule: "Claimed", name: "then awaited", when: snap(lws, running("w1"), came("w1"), secondCopy("w1", func(c *kueue.Workload) { setCondition(c, kueue.WorkloadAdmitted, false, "x", 0) }))},
 	{rule: "Claimed", name: "then claimed", when: snap(lws, running("w1"), came("w1")), does: "manager: claim wl2 for w1"},
@@ -269,6 +275,7 @@ var sets = []ruleCase{
 	{rule: "Claimed", name: "but for one that is being deleted", when: snap(pods(pending, pending), managersSecondPod(deleted), claim("w1"), offered("w1"), admitted("w1", time.Minute)), does: "w1: create Pod a"},
 	{rule: "Claimed", name: "each pod is mirrored", when: snap(pods(pending, pending), running("w1"), podsThere("w1", runningP)), does: "manager: mirror status of Pod a, mirror status of Pod b"},
 	{rule: "Claimed", name: "one that joins follows", when: snap(pods(runningP, pending), running("w1"), podsThere("w1", runningP), on("w1", withoutSecondPod)), does: "w1: create Pod b"},
+	{rule: "Claimed", name: "but not at once again where that was refused", when: snap(pods(runningP, pending), running("w1"), podsThere("w1", runningP), on("w1", withoutSecondPod), on("w1", refuses)), does: "again in 20s"},
 	{rule: "Claimed", name: "one that ran and vanished is lost", when: snap(pods(runningP, runningP), running("w1"), podsThere("w1", runningP), on("w1", withoutSecondPod)), does: "manager: mirror status of Pod b"},
 	{rule: "Claimed", name: "one that ended and vanished stays ended", when: snap(pods(runningP, succeeded), running("w1"), podsThere("w1", runningP), on("w1", withoutSecondPod))},
 	{rule: "Claimed", name: "one deleted on the manager goes", when: snap(pods(runningP, runningP), running("w1"), podsThere("w1", runningP), func(s *plan.Snapshot) { s.Jobs = s.Jobs[:1] }), does: "w1: delete Pod b"},

@@ -149,6 +149,8 @@ func (v *view) grow(p *Plan, w *Worker) bool {
 	switch {
 	case len(v.waitsFor(wl)) > 0:
 		v.say(p, reason.WaitsForChecks(v.waitsFor(wl)))
+	case c == nil && v.rests(p, w):
+		v.say(p, reason.Grows(w.Name, " ("+w.Why+")"))
 	case c == nil:
 		p.Because = reason.Grows(w.Name, "")
 		v.copyTo(p, w, wl)

@@ -25,7 +25,7 @@ func TestElasticProperties(t *testing.T) {
 			s := d.elastic()
 			p := decidePurely(t, s)
 			total++
-			broken := []string{deletes(s, p), editsOnce(p), persists(s, p), permuted(t, s, p)}
+			broken := []string{deletes(s, p), editsOnce(p), persists(s, p), rests(s, p), permuted(t, s, p)}
 			for name, list := range p.Workers {
 				for _, a := range list {
 					switch act := a.(type) {
@@ -156,6 +156,9 @@ func (d *dice) elasticWorker(s *plan.Snapshot, name string) plan.Worker {
 	w := plan.Worker{Name: name, InConfig: d.in10(9), LostSince: now.Add(-d.seconds(1800)), Reachable: d.in10(9), Serves: d.in10(9)}
 	if !w.Reachable {
 		return w
+	}
+	if d.in10(1) {
+		refuses(s, &w)
 	}
 	for _, wl := range s.Workloads {
 		if d.in10(7) {

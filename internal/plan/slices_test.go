@@ -133,6 +133,7 @@ var growths = []ruleCase{
 	{rule: "Claimed", name: "the old copy stays until Kueue has seen the new one", when: snap(grown, second(func(wl *kueue.Workload) { wl.Status.AdmissionChecks[0].State = kueue.CheckStateReady }))},
 	{rule: "Claimed", name: "then it goes", when: snap(grown, owned("w1", "next"), second(func(wl *kueue.Workload) { wl.Status.AdmissionChecks[0].State = kueue.CheckStateReady })), does: "w1: delete Workload wl"},
 	{rule: "Claimed", name: "the same when Kueue deleted the predecessor on the manager", when: snap(growing, noFirst), does: "w1: create Workload next"},
+	{rule: "Claimed", name: "but not at once again where that was refused", when: snap(growing, on("w1", refuses)), does: "manager: set check of next to Pending | again in 20s", because: "quota exceeded"},
 	{rule: "Claimed", name: "which is of no use before the next is admitted", when: snap(growing, nextOffered("w1"), noFirst), does: "manager: set check of next to Pending"},
 	{rule: "Claimed", name: "nor needed then", when: snap(growing, nextOffered("w1"), nextAdmitted("w1"), noFirst), does: "w1: edit Job train"},
 	{rule: "Claimed", name: "its copy goes all the same", when: snap(grown, owned("w1", "next"), second(func(wl *kueue.Workload) { wl.Status.AdmissionChecks[0].State = kueue.CheckStateReady }), noFirst), does: "w1: delete Workload wl"},

@@ -138,6 +138,9 @@ const NotGated = "Pods of the job lack the scheduling gate ferry.dev/dispatched,
 // Joins says that the rest of the job runs on this worker already.
 func Joins(worker string) string { return fmt.Sprintf("Joining the job on %q", worker) }
 
+// JoinsLater says why the worker that runs the rest of the job does not take this part now.
+func JoinsLater(worker, why string) string { return Joins(worker) + ": " + why }
+
 // Grows says that a running job gets more pods, and how far Kueue on its worker is with that.
 func Grows(worker, progress string) string {
 	return fmt.Sprintf("Growing the job on %q%s", worker, progress)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -27,6 +28,8 @@ type Reconciler struct {
 	Applier  *apply.Applier
 	// Poke tells the manager's side that something on this worker changed.
 	Poke func(ref kinds.Ref)
+
+	pace pace
 }
 
 // Reconcile implements reconcile.TypedReconciler.
@@ -41,22 +44,35 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref kinds.Ref) (reconcile.Re
 		return reconcile.Result{}, err
 	}
 	p := plan.Decide(s)
-	actions := p.Workers[r.Worker]
-	for _, action := range actions {
-		log.FromContext(ctx).V(2).Info("Writing to the worker", "job", ref.String(), "rule", p.Rule, "action", action.String(), "because", p.Because)
-		if err := r.Applier.OnWorker(ctx, r.Worker, conn.Client(), ref, action); err != nil {
-			return r.later(ctx, ref, err)
-		}
-	}
-	if len(actions) > 0 {
+	changed, again, err := r.carryOut(ctx, conn.Client(), p, s)
+	if changed {
 		r.Poke(ref)
 	}
-	return reconcile.Result{}, nil
+	if err != nil {
+		return r.later(ctx, ref, err)
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// carryOut carries out the plan's actions for this worker in their order. It tells whether anything came of
+// that, and when to go on with one that was asked for just before.
+func (r *Reconciler) carryOut(ctx context.Context, to client.Client, p plan.Plan, s plan.Snapshot) (changed bool, again time.Duration, err error) {
+	for _, action := range p.Workers[r.Worker] {
+		if left := r.pace.hold(s.Ref, action, s.Now); left > 0 {
+			return changed, left, nil
+		}
+		log.FromContext(ctx).V(2).Info("Writing to the worker", "job", s.Ref.String(), "rule", p.Rule, "action", action.String(), "because", p.Because)
+		if err := r.Applier.OnWorker(ctx, r.Worker, to, s.Ref, action); err != nil {
+			return changed, 0, err
+		}
+		changed = true
+	}
+	return changed, 0, nil
 }
 
 // later lets the queue's back-off retry a write that failed for a passing reason.
 func (r *Reconciler) later(ctx context.Context, ref kinds.Ref, err error) (reconcile.Result, error) {
-	if errors.Is(err, apply.ErrStale) || apierrors.IsConflict(err) {
+	if errors.Is(err, apply.ErrStale) || errors.Is(err, apply.ErrGone) || apierrors.IsConflict(err) {
 		log.FromContext(ctx).V(3).Info("The worker's cache lags, deciding anew", "job", ref.String())
 		return reconcile.Result{RequeueAfter: cacheLag}, nil
 	}

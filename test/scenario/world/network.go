@@ -24,6 +24,9 @@ type Faults struct {
 	Between int
 	// Once fails the next request of a verb to a worker with a code of HTTP.
 	Once map[string]int
+	// Answer, if set, says what a worker answers to a request: a code of HTTP,
+	// where 200 claims a success that changes nothing; zero: it does what is asked.
+	Answer func(worker, verb string, key cluster.Key) int
 }
 
 // Connect gives Ferry a live connection to a worker, with caches that list everything there is now.
@@ -134,6 +137,7 @@ func (w *World) chance(of1000 int) bool {
 func (w *World) throughManager(verb string, key cluster.Key, run func() error) error {
 	w.Writes++
 	w.between()
+	w.count(ManagerName, verb, key)
 	if code := w.once(ManagerName, verb); code != 0 {
 		return failure(code, key)
 	}
@@ -154,8 +158,15 @@ func (w *World) throughManager(verb string, key cluster.Key, run func() error) e
 // carry takes a request to a worker, through whatever the network does to it.
 func (w *World) carry(worker *Worker, verb string, key cluster.Key, run func() error) error {
 	w.between()
+	w.count(worker.Name, verb, key)
 	if code := w.once(worker.Name, verb); code != 0 {
 		return failure(code, key)
+	}
+	if w.Faults.Answer != nil {
+		if code := w.Faults.Answer(worker.Name, verb, key); code != 0 {
+			w.Tracef("  ferry: %s %s on %s: answered %d", verb, key, worker.Name, code)
+			return failure(code, key)
+		}
 	}
 	switch {
 	case worker.Cut, w.chance(w.Faults.Fail):
@@ -208,6 +219,24 @@ func (w *World) between() {
 	w.depth--
 }
 
+// endless is how often one request is made at once only in a loop.
+const endless = 50
+
+// count notes a request. Times counts those of one verb for one object since the time last moved.
+func (w *World) count(name, verb string, key cluster.Key) {
+	if now := w.Clock.Now(); !now.Equal(w.countedAt) {
+		w.countedAt, w.times = now, map[string]int{}
+	}
+	what := fmt.Sprintf("%s: %s %s", name, verb, key)
+	w.times[what]++
+	if w.times[what] > w.Most {
+		w.Most, w.MostOf = w.times[what], what
+	}
+	if w.times[what] == endless {
+		w.Violation("a loop: %d times %q without time passing", endless, what)
+	}
+}
+
 func outcome(err error) string {
 	if err == nil {
 		return "done"
@@ -217,12 +246,16 @@ func outcome(err error) string {
 
 func failure(code int, key cluster.Key) error {
 	switch code {
+	case 200:
+		return nil
 	case 403:
 		return apierrors.NewForbidden(schema.GroupResource{Resource: key.Kind}, key.Name, errors.New("the account may not do this"))
 	case 404:
 		return apierrors.NewNotFound(schema.GroupResource{Resource: key.Kind}, key.Name)
 	case 409:
 		return apierrors.NewConflict(schema.GroupResource{Resource: key.Kind}, key.Name, errors.New("changed"))
+	case 422:
+		return apierrors.NewInvalid(schema.GroupKind{Kind: key.Kind}, key.Name, nil)
 	case 429:
 		return apierrors.NewTooManyRequests("slow down", 1)
 	default:

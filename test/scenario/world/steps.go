@@ -126,6 +126,9 @@ func (w *World) StepOnce() bool {
 func (w *World) Settle(choose bool, patience time.Duration) bool {
 	until := w.Clock.Now().Add(patience)
 	for range 20000 {
+		if w.Most >= endless {
+			return false
+		}
 		if s, found := w.firstStep(choose); found {
 			w.Tracef("%s: %s", s.who, s.what)
 			s.do()

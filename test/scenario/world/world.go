@@ -68,6 +68,9 @@ type World struct {
 	Held map[string]bool
 	// Writes counts the requests that Ferry made, Requests the ones that changed a cluster.
 	Writes int
+	// Most is how often Ferry made one request, MostOf, without time passing.
+	Most   int
+	MostOf string
 	// Rules are the names of the rules that decided, in their order, by job.
 	Rules map[kinds.Ref][]string
 	// Events are what Ferry told users, since TakeEvents.
@@ -80,6 +83,8 @@ type World struct {
 	ferry      *ferry
 	policy     plan.Policy
 	trace      []string
+	countedAt  time.Time
+	times      map[string]int
 	violations []string
 	book       *book
 	late       []lateWrite
