@@ -42,6 +42,8 @@ type SetCheck struct {
 	Message  string
 	// Event tells whether users get the message as an event too; Warning makes it one.
 	Event, Warning bool
+	// Informs tells that nobody but users goes by it: it may wait.
+	Informs bool
 }
 
 // MirrorStatus writes the manager's job status.

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
@@ -13,17 +15,9 @@ import (
 
 var admittedSomewhere = Rule{
 	Name: "AdmittedSomewhere",
-	Doc:  "Kueue on a nominated worker admitted the copy: the manager's Workload is assigned to that worker, the one that admitted first; only then anything is placed.",
+	Doc:  "Kueue on a nominated worker admitted the copy: the manager's Workload is assigned to that worker, the one that admitted first, where within a second is the same time and such ties are spread; only then anything is placed.",
 	decide: func(v *view, p *Plan) bool {
-		var winner *Worker
-		var first time.Time
-		for i := range v.Workers {
-			w := &v.Workers[i]
-			at, admitted := v.admittedAt(w)
-			if admitted && (winner == nil || at.Before(first)) {
-				winner, first = w, at
-			}
-		}
+		winner := v.winner()
 		if winner == nil {
 			return false
 		}
@@ -33,6 +27,40 @@ var admittedSomewhere = Rule{
 		}
 		return true
 	},
+}
+
+// winner is the worker that admitted first. Answers come with whole seconds, and in a
+// burst all of them are there before anybody looks: answers of about one time
+// are equal, and each job has an order of its own among those that gave them.
+func (v *view) winner() *Worker {
+	admitted := map[*Worker]time.Time{}
+	var first time.Time
+	for i := range v.Workers {
+		w := &v.Workers[i]
+		if at, is := v.admittedAt(w); is {
+			if admitted[w] = at; first.IsZero() || at.Before(first) {
+				first = at
+			}
+		}
+	}
+	var best *Worker
+	for w, at := range admitted {
+		if at.Sub(first) <= time.Second && (best == nil || v.prefers(w, best)) {
+			best = w
+		}
+	}
+	return best
+}
+
+// prefers orders workers anew for each job (rendezvous hashing), whatever the config's order.
+func (v *view) prefers(a, b *Worker) bool {
+	x, y := v.affinity(a), v.affinity(b)
+	return x > y || x == y && a.Name < b.Name
+}
+
+func (v *view) affinity(w *Worker) uint64 {
+	sum := sha256.Sum256([]byte(string(v.Workloads[0].UID) + "/" + w.Name))
+	return binary.BigEndian.Uint64(sum[:])
 }
 
 // admittedAt tells whether the worker may have the job, and since when it would run it.

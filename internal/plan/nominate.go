@@ -32,11 +32,13 @@ var nominate = Rule{
 			return true
 		}
 		message := reason.Fit(v.offerMessage(out.Nominate))
+		p.Because = message
 		if slices.Equal(out.Nominate, in.Nominated) {
-			v.say(p, message)
+			if !v.flaps(p) {
+				v.say(p, message)
+			}
 			return true
 		}
-		p.Because = message
 		for _, wl := range v.Workloads {
 			if slices.Equal(out.Nominate, wl.Status.NominatedClusterNames) {
 				continue
@@ -61,6 +63,26 @@ func (v *view) connecting(p *Plan) bool {
 
 // connectsIn is how long a first connection usually takes at most.
 const connectsIn = 5 * time.Second
+
+// lasts is how long a worker has to be out of reach until jobs that wait tell of it.
+const lasts = time.Minute
+
+// flaps tells whether a worker of the config is out of reach, not for long yet. To say so
+// would be a write for each job that waits and was told why, and another one when the
+// worker is back; until it lasts, only the MultiKueueCluster says it.
+func (v *view) flaps(p *Plan) bool {
+	if v.any(func(wl *kueue.Workload) bool { c := v.check(wl); return c == nil || c.Message == "" }) {
+		return false
+	}
+	flaps := false
+	for _, w := range v.Workers {
+		if left := w.LostSince.Add(lasts).Sub(v.Now); w.InConfig && !w.Reachable && left > 0 {
+			p.again(left)
+			flaps = true
+		}
+	}
+	return flaps
+}
 
 // eligible tells whether a worker could take the job now.
 func (v *view) eligible(w *Worker) bool { return couldServe(w) && len(v.stale[w.Name]) == 0 }

@@ -52,7 +52,7 @@ var offers = []ruleCase{
 	{rule: "AdmittedSomewhere", name: "claims, and places nothing", when: snap(nominated("w1", "w2"), offered("w1", "w2"), admitted("w2", time.Minute)), does: "manager: claim wl for w2", because: `"w2"`,
 		unless: snap(nominated("w1", "w2"), offered("w1", "w2")), then: "Nominate"},
 	{rule: "AdmittedSomewhere", name: "the first wins", when: snap(nominated("w1", "w2"), offered("w1", "w2"), admitted("w1", time.Second), admitted("w2", time.Minute)), does: "manager: claim wl for w2"},
-	{rule: "AdmittedSomewhere", name: "the config's order breaks ties", when: snap(nominated("w1", "w2"), offered("w1", "w2"), admitted("w2", time.Minute), admitted("w1", time.Minute)), does: "manager: claim wl for w1"},
+	{rule: "AdmittedSomewhere", name: "equal answers are decided by an order that the job has of its own", when: snap(nominated("w1", "w2"), offered("w1", "w2"), admitted("w2", time.Minute), admitted("w1", time.Minute)), does: "manager: claim wl for w2"},
 	{rule: "Nominate", name: "an admission without a nomination wins nothing", when: snap(offered("w1"), admitted("w1", time.Minute)), does: nominateAll + " | w1: delete Workload wl"},
 	{rule: "Nominate", name: "a foreign job cannot win", when: snap(nominated("w1"), offered("w1"), admitted("w1", time.Minute), foreign("w1")), does: "manager: nominate [w2 w3] for wl | w1: delete Workload wl"},
 	{rule: "Nominate", name: "names first", when: snap(), does: nominateAll, because: "Offered to w1; w2; w3"},

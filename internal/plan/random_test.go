@@ -139,8 +139,7 @@ func (d *dice) copy(s *plan.Snapshot, wl *kueue.Workload, over bool) *kueue.Work
 		setCondition(c, kueue.WorkloadQuotaReserved, true, "QuotaReserved", time.Minute)
 	}
 	if d.in10(6) {
-		// No two at one moment: ties are the config order's.
-		setCondition(c, kueue.WorkloadAdmitted, true, "Admitted", time.Duration(d.n)*time.Second)
+		setCondition(c, kueue.WorkloadAdmitted, true, "Admitted", d.seconds(4))
 	}
 	if d.in10(1) {
 		setCondition(c, kueue.WorkloadEvicted, true, "Preempted", 0)

@@ -28,7 +28,7 @@ func (v *view) sayOf(p *Plan, wl *kueue.Workload, message string) {
 		p.again(left)
 		return
 	}
-	p.manager(SetCheck{Workload: wl, Check: v.Check, State: kueue.CheckStatePending, Message: message})
+	p.manager(SetCheck{Workload: wl, Check: v.Check, State: kueue.CheckStatePending, Message: message, Informs: true})
 }
 
 // retry gives the job back to Kueue on the manager, which evicts and requeues it.

@@ -97,6 +97,7 @@ func (r *Reconciler) write(ctx context.Context, ref kinds.Ref, p plan.Plan, now 
 		case isMirror:
 			refused = append(refused, err)
 		default:
+			r.pace.failed(action)
 			return wrote, 0, err
 		}
 	}

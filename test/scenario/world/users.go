@@ -108,6 +108,17 @@ func (w *World) OutOfSync(worker, name string) bool {
 	return true
 }
 
+// Explain lets Kueue on a worker say why the job's copy has no quota there.
+func (w *World) Explain(worker, name, why string) {
+	for _, wl := range w.Copies(worker, name) {
+		w.workers[worker].Cluster.Kueue(cluster.KeyOf(wl), func(wl *kueue.Workload) {
+			meta.SetStatusCondition(&wl.Status.Conditions, condition{
+				Type: kueue.WorkloadQuotaReserved, Status: metav1.ConditionFalse, Reason: kueue.WorkloadInadmissible, Message: why, LastTransitionTime: w.Manager.Now(),
+			})
+		})
+	}
+}
+
 // SetCheck sets another check of the job's Workload.
 func (w *World) SetCheck(name, check string, state kueue.CheckState) {
 	for _, wl := range w.Workloads(name) {
