@@ -89,6 +89,7 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 	w.fleet = fleet.New(fleetOptions(mgr, o, origin, table, w))
 	w.observer = &observe.Observer{
 		Manager: w.jobs, Fleet: w.fleet, Kinds: table, Memory: observe.NewMemory(), Clock: clock.RealClock{}, Policy: policy(o.Config, origin),
+		Wake: func(refs ...kinds.Ref) { w.in.Add(refs...) },
 	}
 	applier := &apply.Applier{
 		Manager: mgr.GetClient(), Recorder: mgr.GetEventRecorder("ferry"), Memory: w.observer.Memory, Clock: clock.RealClock{},
@@ -154,7 +155,7 @@ func fleetOptions(mgr ctrl.Manager, o Options, origin string, table *kinds.Table
 	c := o.Config.Workers
 	return fleet.Options{
 		Kinds: table.GVKs(), Unnamed: table.Unnamed(), Origin: origin, Scheme: mgr.GetScheme(),
-		Index: fleet.Index{Field: observe.JobIndex, Extract: observe.CopyIndex},
+		Index: observe.CopyIndex,
 		QPS:   *c.ClientConnection.QPS, Burst: int(*c.ClientConnection.Burst),
 		RequestTimeout: c.RequestTimeout.Duration, ProbeInterval: c.ProbeInterval.Duration, ProbeTimeout: c.ProbeTimeout.Duration,
 		FailureThreshold: int(*c.FailureThreshold),

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -154,33 +153,4 @@ func (q *queues) forget(worker string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.known, worker)
-}
-
-// resync is the safety net: now and then everything is decided anew.
-type resync struct {
-	*wiring
-	every time.Duration
-}
-
-// NeedLeaderElection is true, as for those whom it queues for.
-func (r *resync) NeedLeaderElection() bool { return true }
-
-// Start implements manager.Runnable.
-func (r *resync) Start(ctx context.Context) error {
-	if r.every <= 0 {
-		return nil
-	}
-	tick := time.NewTicker(r.every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			r.in.Add(r.dispatch.Unfinished(ctx)...)
-			for _, name := range r.fleet.Workers() {
-				r.lanes.Add(name, r.held(ctx, name)...)
-			}
-		}
-	}
 }

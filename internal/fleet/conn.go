@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -36,12 +37,70 @@ var _ link = (*conn)(nil)
 
 // Reader implements Conn.
 func (c *conn) Reader() client.Reader {
-	return &router{conn: c, core: true, pick: func(s *serving) client.Reader { return s.ours }}
+	return &router{conn: c}
 }
 
-// Names implements Conn.
-func (c *conn) Names() client.Reader {
-	return &router{conn: c, pick: func(s *serving) client.Reader { return s.names }}
+// Find implements Conn.
+func (c *conn) Find(gvk schema.GroupVersionKind, key types.NamespacedName) (client.Object, error) {
+	m, err := c.mirrorOf(gvk)
+	if err != nil {
+		return nil, err
+	}
+	return m.find(key), nil
+}
+
+// FindAll implements Conn.
+func (c *conn) FindAll(gvk schema.GroupVersionKind, value string) ([]client.Object, error) {
+	m, err := c.mirrorOf(gvk)
+	if err != nil {
+		return nil, err
+	}
+	return m.findAll(value)
+}
+
+// FindName implements Conn.
+func (c *conn) FindName(gvk schema.GroupVersionKind, key types.NamespacedName) (client.Object, error) {
+	now, err := c.servingOf(gvk)
+	if err != nil {
+		return nil, err
+	}
+	if now.names == nil {
+		return nil, &NotServedError{Kind: gvk, Why: now.why}
+	}
+	return now.names.find(key), nil
+}
+
+// mirrorOf is where the objects of a kind are read that are ours, and all of Kueue's kinds.
+func (c *conn) mirrorOf(gvk schema.GroupVersionKind) (*mirror, error) {
+	if held, found := c.core[gvk]; found {
+		return held, c.lost()
+	}
+	now, err := c.servingOf(gvk)
+	if err != nil {
+		return nil, err
+	}
+	if now.ours == nil {
+		return nil, &NotServedError{Kind: gvk, Why: now.why}
+	}
+	return now.ours, nil
+}
+
+func (c *conn) servingOf(gvk schema.GroupVersionKind) (*serving, error) {
+	if err := c.lost(); err != nil {
+		return nil, err
+	}
+	k, found := c.kinds[gvk]
+	if !found {
+		return nil, &NotServedError{Kind: gvk, Why: "this kind is not among the configured ones"}
+	}
+	return k.state.Load(), nil
+}
+
+func (c *conn) lost() error {
+	if c.life.Err() != nil {
+		return errClosed
+	}
+	return nil
 }
 
 // Client implements Conn.
@@ -91,11 +150,7 @@ func (c *conn) ours() labels.Selector {
 }
 
 // router reads from the mirror of the kind that is asked for.
-type router struct {
-	conn *conn
-	core bool // Kueue's kinds are here too
-	pick func(*serving) client.Reader
-}
+type router struct{ conn *conn }
 
 // Get implements client.Reader.
 func (r *router) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -116,24 +171,10 @@ func (r *router) List(ctx context.Context, list client.ObjectList, opts ...clien
 }
 
 func (r *router) source(obj runtime.Object) (client.Reader, error) {
-	if r.conn.life.Err() != nil {
-		return nil, errClosed
-	}
 	gvk, err := apiutil.GVKForObject(obj, r.conn.options.Scheme)
 	if err != nil {
 		return nil, err
 	}
 	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
-	if held, found := r.conn.core[gvk]; found && r.core {
-		return held, nil
-	}
-	k, found := r.conn.kinds[gvk]
-	if !found {
-		return nil, &NotServedError{Kind: gvk, Why: "this kind is not among the configured ones"}
-	}
-	now := k.state.Load()
-	if source := r.pick(now); source != nil {
-		return source, nil
-	}
-	return nil, &NotServedError{Kind: gvk, Why: now.why}
+	return r.conn.mirrorOf(gvk)
 }

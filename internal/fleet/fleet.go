@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -19,9 +20,14 @@ type Conn interface {
 	// Reader reads typed Kueue Workloads and unstructured objects of the job kinds, only those with our origin
 	// label, and all typed LocalQueues. A kind that is not served now gives a *NotServedError.
 	Reader() client.Reader
-	// Names reads metav1.PartialObjectMetadata of the job kinds, unfiltered, to see foreign objects by name. Of the
-	// metadata it keeps name, namespace, UID, resourceVersion, timestamps and the origin label.
-	Names() client.Reader
+	// Find gives one of the objects that Reader reads, as the cache holds it: it must not be changed. Nil when there
+	// is none.
+	Find(gvk schema.GroupVersionKind, key types.NamespacedName) (client.Object, error)
+	// FindAll gives those that Options.Index has under a value, in the same way.
+	FindAll(gvk schema.GroupVersionKind, value string) ([]client.Object, error)
+	// FindName finds an object of a job kind, be it ours or not, as a metav1.PartialObjectMetadata that has name,
+	// namespace, UID, resourceVersion, timestamps and the origin label; nil when there is none.
+	FindName(gvk schema.GroupVersionKind, key types.NamespacedName) (client.Object, error)
 	// Client reads and writes the worker directly. It knows the job kinds and Kueue's kinds.
 	Client() client.Client
 	// Serves tells whether a kind can be used on this worker now, and if not, why.

@@ -30,8 +30,8 @@ type servedKind struct {
 
 // serving is the present verdict on a kind: readers, or why there are none.
 type serving struct {
-	ours  client.Reader
-	names client.Reader
+	ours  *mirror
+	names *mirror
 	why   string
 }
 
@@ -83,10 +83,9 @@ func (k *servedKind) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := &serving{ours: ours}
+	now := &serving{ours: ours, names: names}
 	mirrors := []*mirror{ours}
 	if names != nil {
-		now.names = names
 		mirrors = append(mirrors, names)
 	}
 	for _, m := range mirrors {

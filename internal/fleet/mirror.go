@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,7 +30,33 @@ type mirrored struct {
 // tell why, and end on its own.
 type mirror struct {
 	cache.Cache
+	held   toolscache.Indexer
 	synced <-chan struct{}
+}
+
+// jobIndex is the index of a mirror that Index.Extract fills.
+const jobIndex = "job"
+
+// find gives an object as the mirror holds it; nil when it does not.
+func (m *mirror) find(key types.NamespacedName) client.Object {
+	obj, _, _ := m.held.GetByKey(key.Namespace + "/" + key.Name) // a store in memory gives no errors
+	found, _ := obj.(client.Object)
+	return found
+}
+
+// findAll gives the objects that the index has under a value, as the mirror holds them.
+func (m *mirror) findAll(value string) ([]client.Object, error) {
+	objs, err := m.held.ByIndex(jobIndex, value)
+	if err != nil || len(objs) == 0 {
+		return nil, err
+	}
+	found := make([]client.Object, 0, len(objs))
+	for _, obj := range objs {
+		if o, ok := obj.(client.Object); ok {
+			found = append(found, o)
+		}
+	}
+	return found, nil
 }
 
 // startMirror fills a mirror until ctx ends. It returns at once; the mirror must not be read before it is synced.
@@ -53,14 +80,13 @@ func (c *conn) startMirror(ctx context.Context, what mirrored) (*mirror, error) 
 	if err != nil {
 		return nil, fmt.Errorf("making a cache for %T: %w", what.object, err)
 	}
-	if what.index.Field != "" {
-		if err := made.IndexField(ctx, what.object, what.index.Field, what.index.Extract); err != nil {
-			return nil, fmt.Errorf("indexing %T by %s: %w", what.object, what.index.Field, err)
-		}
-	}
 	informer, err = made.GetInformer(ctx, what.object, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, fmt.Errorf("making an informer for %T: %w", what.object, err)
+	}
+	held, err := indexed(informer, what.index)
+	if err != nil {
+		return nil, fmt.Errorf("indexing %T: %w", what.object, err)
 	}
 	if _, err := informer.AddEventHandler(what.handler); err != nil {
 		return nil, fmt.Errorf("listening to an informer for %T: %w", what.object, err)
@@ -70,7 +96,26 @@ func (c *conn) startMirror(ctx context.Context, what mirrored) (*mirror, error) 
 			what.failed(err, true)
 		}
 	})
-	return &mirror{Cache: made, synced: informer.HasSyncedChecker().Done()}, nil
+	return &mirror{Cache: made, held: held, synced: informer.HasSyncedChecker().Done()}, nil
+}
+
+// indexed adds an index to an informer that has not started, and returns its store. The index of a controller-runtime
+// cache would hold each object twice, and can be read by a copy only.
+func indexed(informer cache.Informer, extract Index) (toolscache.Indexer, error) {
+	shared, ok := informer.(toolscache.SharedIndexInformer)
+	if !ok {
+		return nil, fmt.Errorf("%T has no store", informer)
+	}
+	if extract == nil {
+		return shared.GetIndexer(), nil
+	}
+	err := shared.AddIndexers(toolscache.Indexers{jobIndex: func(in any) ([]string, error) {
+		if obj, ok := in.(client.Object); ok {
+			return extract(obj), nil
+		}
+		return nil, nil
+	}})
+	return shared.GetIndexer(), err
 }
 
 // watchHealth tells a watch that stumbles from one that has failed for long without getting anywhere.

@@ -23,7 +23,7 @@ type Options struct {
 	Origin string
 	// Scheme must know Kueue's v1beta2.
 	Scheme *runtime.Scheme
-	// Index adds a field index to the cached Workloads and pods; none if its Field is empty.
+	// Index lets the cached objects of ours be found by values of theirs; nil if they need not be.
 	Index Index
 	// QPS and Burst bound the requests of one worker, all kinds together; 200 and 400. Probes do not count.
 	// A negative QPS lifts the limit.
@@ -56,11 +56,8 @@ type Options struct {
 	connect connector // replaced in tests
 }
 
-// Index is a field index over the objects of one worker.
-type Index struct {
-	Field   string
-	Extract func(client.Object) []string
-}
+// Index gives the values by which Conn.FindAll finds an object.
+type Index func(client.Object) []string
 
 // Backoff doubles from Initial to Max; 1 s and 30 s.
 type Backoff struct{ Initial, Max time.Duration }

@@ -6,6 +6,9 @@ import (
 	"sync"
 
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
@@ -23,6 +26,10 @@ var _ source.TypedSource[string] = (*Inlet[string])(nil)
 func (i *Inlet[T]) Add(requests ...T) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.addLocked(requests)
+}
+
+func (i *Inlet[T]) addLocked(requests []T) {
 	if i.queue == nil {
 		i.early = append(i.early, requests...)
 		return
@@ -30,6 +37,18 @@ func (i *Inlet[T]) Add(requests ...T) {
 	for _, r := range requests {
 		i.queue.Add(r)
 	}
+}
+
+// AddLow queues requests that everything else goes before. A controller without a queue of priorities takes them
+// in turn.
+func (i *Inlet[T]) AddLow(requests ...T) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if q, ranks := i.queue.(priorityqueue.PriorityQueue[T]); ranks {
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, requests...)
+		return
+	}
+	i.addLocked(requests)
 }
 
 // Start implements source.TypedSource.

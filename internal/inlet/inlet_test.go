@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -19,6 +20,21 @@ func TestInletForgetsNothing(t *testing.T) {
 	inlet.Add(requests("late", "later", "late")...)
 	g.Expect(queue.Len()).To(Equal(3))
 	for _, name := range []string{"early", "late", "later"} {
+		request, _ := queue.Get()
+		g.Expect(request.Name).To(Equal(name))
+	}
+}
+
+func TestLowRequestsComeLast(t *testing.T) {
+	g := NewWithT(t)
+	queue := priorityqueue.New[reconcile.Request]("inlet")
+	defer queue.ShutDown()
+	inlet := &Inlet[reconcile.Request]{}
+	inlet.AddLow(requests("early")...)
+	g.Expect(inlet.Start(t.Context(), queue)).To(Succeed())
+	inlet.AddLow(requests("swept", "both")...)
+	inlet.Add(requests("fresh", "both")...)
+	for _, name := range []string{"early", "fresh", "both", "swept"} {
 		request, _ := queue.Get()
 		g.Expect(request.Name).To(Equal(name))
 	}

@@ -44,8 +44,12 @@ func Replaces(wl *kueue.Workload) string {
 	return name
 }
 
-// Outgrown tells whether a Workload wants more pods than its copy has, in any pod set.
+// Outgrown tells whether a slice of an elastic job wants more pods than its copy has, in any pod set. Of other
+// Workloads the spec's hash tells.
 func Outgrown(c, wl *kueue.Workload) bool {
+	if !isElastic(wl) {
+		return false
+	}
 	have := podsOf(c)
 	for name, want := range podsOf(wl) {
 		if want > have[name] {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -98,14 +99,15 @@ func SameSpec(c, wl *kueue.Workload) bool {
 
 // comparedSpec is what SpecHash and SameSpec go by.
 func comparedSpec(wl *kueue.Workload) *kueue.WorkloadSpec {
-	spec := wl.Spec.DeepCopy()
+	spec := wl.Spec // shallow: what is changed below is the copy's own
 	spec.Priority, spec.PriorityClassRef, spec.PreemptionGates, spec.Active = nil, nil, nil, nil
 	if isElastic(wl) {
+		spec.PodSets = slices.Clone(spec.PodSets)
 		for i := range spec.PodSets {
 			spec.PodSets[i].Count = 0
 		}
 	}
-	return spec
+	return &spec
 }
 
 func hashOf(value any) string {

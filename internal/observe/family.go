@@ -13,75 +13,75 @@ import (
 	"ferry.dev/ferry/internal/plan"
 )
 
-// readFamily finds out where the job's relatives are, as long as that matters:
-// until the job has a worker.
+// readFamily notes where the job is, for its relatives, and finds out where these are as long as that matters: until
+// the job has a worker.
 func (o *Observer) readFamily(ctx context.Context, s *plan.Snapshot) error {
-	if s.Check == "" || len(s.Jobs) != 1 || claimOf(s.Workloads) != "" {
+	if s.Unseen != "" {
 		return nil
 	}
-	family := s.Jobs[0].GetAnnotations()[kinds.FamilyAnnotation]
-	if family == "" {
+	name := ""
+	if len(s.Jobs) == 1 {
+		name = familyOf(s.Jobs[0])
+	}
+	if name == "" {
+		o.wake(o.Memory.leaves(s.Ref))
 		return nil
 	}
-	home, err := o.homeOf(ctx, s, family)
-	if err != nil {
-		return err
+	if !o.Memory.knowsFamily(name) {
+		if err := o.meet(ctx, s, name); err != nil {
+			return err
+		}
 	}
-	s.Family.Home = home
+	claim := claimOf(s.Workloads)
+	o.wake(o.Memory.joins(name, s.Ref, claim))
+	if s.Check == "" || claim != "" {
+		return nil
+	}
+	s.Family.Home = o.Memory.homeOf(name)
 	if s.Family.Home != "" || !slices.ContainsFunc(s.Workloads, isOnOffer) {
 		return nil
 	}
-	if first := o.Memory.firstOf(s.Ref.Namespace+"/"+family, s.Ref, s.Now); first != s.Ref {
-		s.Family.Earlier = first.Name
+	if first := o.Memory.firstOf(name, s.Ref, s.Now); first.ref != s.Ref {
+		s.Family.Earlier, s.Family.Until = first.ref.Name, first.at.Add(choosesFor)
 	}
 	return nil
 }
 
-// homeOf is the worker that most of the family are assigned to; empty if none is.
-func (o *Observer) homeOf(ctx context.Context, s *plan.Snapshot, family string) (string, error) {
-	relatives, err := o.relatives(ctx, s, family)
-	if err != nil {
-		return "", err
+// familyOf is empty for a job without a family, and for one that is going.
+func familyOf(job *unstructured.Unstructured) string {
+	family, _, _ := unstructured.NestedString(job.Object, "metadata", "annotations", kinds.FamilyAnnotation)
+	if family == "" || job.GetDeletionTimestamp() != nil {
+		return ""
 	}
-	homes := map[string]int{}
-	for _, pod := range relatives {
-		wls, err := o.workloads(ctx, o.Manager, Manager, kinds.RefOf(pod))
-		if err != nil {
-			return "", err
-		}
-		if claim := claimOf(wls); claim != "" {
-			homes[claim]++
-		}
-	}
-	return most(homes), nil
+	return job.GetNamespace() + "/" + family
 }
 
-// relatives are the other jobs of the job's family.
-func (o *Observer) relatives(ctx context.Context, s *plan.Snapshot, family string) ([]*unstructured.Unstructured, error) {
+func (o *Observer) wake(refs []kinds.Ref) {
+	if len(refs) > 0 && o.Wake != nil {
+		o.Wake(refs...)
+	}
+}
+
+// meet notes where all relatives of a job are, at the first look at one of them in this process.
+func (o *Observer) meet(ctx context.Context, s *plan.Snapshot, name string) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(s.Kind.GVK.GroupVersion().WithKind(s.Kind.GVK.Kind + "List"))
 	if err := o.Manager.List(ctx, list, client.InNamespace(s.Ref.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the relatives of %s: %w", s.Ref, err)
+		return fmt.Errorf("list the relatives of %s: %w", s.Ref, err)
 	}
-	var found []*unstructured.Unstructured
 	for i := range list.Items {
-		pod := &list.Items[i]
-		if pod.GetAnnotations()[kinds.FamilyAnnotation] == family && pod.GetUID() != s.Jobs[0].GetUID() && pod.GetDeletionTimestamp() == nil {
-			found = append(found, pod)
+		if familyOf(&list.Items[i]) != name {
+			continue
 		}
+		ref := kinds.RefOf(&list.Items[i])
+		wls, err := o.workloads(ctx, ref)
+		if err != nil {
+			return err
+		}
+		o.wake(o.Memory.joins(name, ref, claimOf(wls)))
 	}
-	return found, nil
+	return nil
 }
 
 // isOnOffer: the Workload has quota on the manager, and workers are or will be asked.
 func isOnOffer(wl *kueue.Workload) bool { return plan.Reservation(wl) != "" && !Finished(wl) }
-
-func most(counts map[string]int) string {
-	best := ""
-	for name, n := range counts {
-		if best == "" || n > counts[best] || (n == counts[best] && name < best) {
-			best = name
-		}
-	}
-	return best
-}

@@ -1,6 +1,8 @@
 package observe
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -45,7 +47,7 @@ func TestFamily(t *testing.T) {
 	}{
 		"alone":                    {nil, "", 0, plan.Family{}},
 		"the first":                {[][]client.Object{relative("b", "web", "")}, "m", time.Second, plan.Family{}},
-		"not the first":            {[][]client.Object{relative("b", "web", "")}, "b", time.Second, plan.Family{Earlier: "b"}},
+		"not the first":            {[][]client.Object{relative("b", "web", "")}, "b", time.Second, plan.Family{Earlier: "b", Until: start.Add(choosesFor - time.Second)}},
 		"the first took too long":  {[][]client.Object{relative("b", "web", "")}, "b", time.Minute, plan.Family{}},
 		"one has a worker":         {[][]client.Object{relative("b", "web", "w2")}, "b", time.Second, plan.Family{Home: "w2"}},
 		"most of them decide":      {[][]client.Object{relative("b", "web", "w2"), relative("d", "web", "w1"), relative("e", "web", "w2")}, "", 0, plan.Family{Home: "w2"}},
@@ -64,15 +66,16 @@ func TestFamily(t *testing.T) {
 			reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 				WithIndex(&kueue.Workload{}, JobIndex, OwnerIndex).Build()
 			o := &Observer{Manager: reader, Memory: NewMemory(), Clock: clocktesting.NewFakePassiveClock(start)}
-			if c.first != "" {
-				o.Memory.firstOf("team/web", kinds.Ref{Kind: "Pod", Namespace: "team", Name: c.first}, start.Add(-c.ago))
-			}
 			me := &unstructured.Unstructured{}
 			me.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 			g.Expect(reader.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "m"}, me)).To(Succeed())
 			s := plan.Snapshot{
 				Now: start, Ref: kinds.RefOf(me), Kind: kinds.NewTable([]string{"pod"}).ByName("Pod"), Check: "ours",
 				Jobs: []*unstructured.Unstructured{me}, Workloads: []*kueue.Workload{objects[1].(*kueue.Workload)},
+			}
+			g.Expect(o.meet(t.Context(), &s, "team/web")).To(Succeed())
+			if c.first != "" {
+				o.Memory.firstOf("team/web", podRef(c.first), start.Add(-c.ago))
 			}
 			g.Expect(o.readFamily(t.Context(), &s)).To(Succeed())
 			g.Expect(s.Family).To(Equal(c.want))
@@ -83,8 +86,65 @@ func TestFamily(t *testing.T) {
 			if c.want == (plan.Family{}) {
 				g.Expect(again.Family.Earlier).To(Equal("m"), "whoever asks later waits for who chooses")
 			}
-			o.Memory.Forget(s.Ref)
-			g.Expect(o.Memory.firstOf("team/web", again.Ref, start)).NotTo(Equal(s.Ref), "a job that is gone chooses nothing")
+			g.Expect(o.readFamily(t.Context(), &plan.Snapshot{Ref: s.Ref, Now: start})).To(Succeed())
+			g.Expect(o.Memory.firstOf("team/web", again.Ref, start).ref).NotTo(Equal(s.Ref), "a job that is gone chooses nothing")
 		})
 	}
+}
+
+func podRef(name string) kinds.Ref { return kinds.Ref{Kind: "Pod", Namespace: "team", Name: name} }
+
+// TestFamilyIsWokenOnce: nobody has to look again and again whether a relative has a worker.
+func TestFamilyIsWokenOnce(t *testing.T) {
+	g := NewWithT(t)
+	m := NewMemory()
+	a, b, c := podRef("a"), podRef("b"), podRef("c")
+	for _, ref := range []kinds.Ref{c, b, a} {
+		g.Expect(m.joins("team/web", ref, "")).To(BeEmpty())
+		g.Expect(m.firstOf("team/web", ref, start).ref).To(Equal(c))
+	}
+	g.Expect(m.leaves(b)).To(BeEmpty(), "nobody waits for it")
+	g.Expect(m.joins("team/web", b, "")).To(BeEmpty())
+	g.Expect(m.leaves(c)).To(Equal([]kinds.Ref{a}), "another is to choose")
+	g.Expect(m.firstOf("team/web", a, start).ref).To(Equal(a))
+	g.Expect(m.joins("team/web", c, "")).To(BeEmpty())
+	g.Expect(m.joins("team/web", a, "w1")).To(Equal([]kinds.Ref{b, c}))
+	g.Expect(m.joins("team/web", a, "w1")).To(BeEmpty(), "they know")
+	g.Expect(m.joins("team/web", b, "w1")).To(BeEmpty(), "the others have been asked to come")
+	g.Expect(m.joins("team/web", b, "w2")).To(BeEmpty())
+	g.Expect(m.joins("team/web", a, "w2")).To(BeEmpty())
+	g.Expect(m.homeOf("team/web")).To(Equal("w2"), "all moved")
+	for _, ref := range []kinds.Ref{a, b, c} {
+		m.leaves(ref)
+	}
+	g.Expect(m.families).To(BeEmpty())
+	g.Expect(m.relatives).To(BeEmpty())
+}
+
+// TestFamilyIsListedOnce: one look costs the same, however many pods the Deployment has.
+func TestFamilyIsListedOnce(t *testing.T) {
+	g := NewWithT(t)
+	lists := 0
+	o := &Observer{Manager: counting{&lists}, Memory: NewMemory(), Clock: clocktesting.NewFakePassiveClock(start)}
+	for i := range 1000 {
+		pod := &unstructured.Unstructured{}
+		pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+		pod.SetNamespace("team")
+		pod.SetName(fmt.Sprint("web-", i))
+		pod.SetAnnotations(map[string]string{kinds.FamilyAnnotation: "web"})
+		s := plan.Snapshot{Now: start, Ref: kinds.RefOf(pod), Kind: kinds.NewTable([]string{"pod"}).ByName("Pod"), Check: "ours", Jobs: []*unstructured.Unstructured{pod}}
+		g.Expect(o.readFamily(t.Context(), &s)).To(Succeed())
+	}
+	g.Expect(lists).To(Equal(1))
+}
+
+type counting struct{ lists *int }
+
+func (c counting) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return nil
+}
+
+func (c counting) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	*c.lists++
+	return nil
 }

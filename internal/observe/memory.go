@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,9 +46,10 @@ type Memory struct {
 	hosts   map[kinds.Ref]string
 	missing map[place]time.Time
 	blocks  map[place]block
-	// firsts are the jobs that choose a worker for their families, by family.
-	firsts map[string]first
-	pruned map[kinds.Ref]map[types.UID]plan.Pruned
+	// families are by namespace and name, relatives are the families of jobs.
+	families  map[string]*family
+	relatives map[kinds.Ref]string
+	pruned    map[kinds.Ref]map[types.UID]plan.Pruned
 }
 
 type place struct {
@@ -57,11 +59,6 @@ type place struct {
 
 type written struct {
 	obj client.Object
-	at  time.Time
-}
-
-type first struct {
-	ref kinds.Ref
 	at  time.Time
 }
 
@@ -75,7 +72,7 @@ type block struct {
 func NewMemory() *Memory {
 	return &Memory{
 		wrote: map[place][]written{}, deleted: map[types.UID]time.Time{},
-		hosts: map[kinds.Ref]string{}, firsts: map[string]first{}, missing: map[place]time.Time{}, blocks: map[place]block{},
+		hosts: map[kinds.Ref]string{}, families: map[string]*family{}, relatives: map[kinds.Ref]string{}, missing: map[place]time.Time{}, blocks: map[place]block{},
 		pruned: map[kinds.Ref]map[types.UID]plan.Pruned{},
 	}
 }
@@ -165,7 +162,6 @@ func (m *Memory) Forget(ref kinds.Ref) {
 	defer m.mu.Unlock()
 	delete(m.hosts, ref)
 	delete(m.pruned, ref)
-	maps.DeleteFunc(m.firsts, func(_ string, f first) bool { return f.ref == ref })
 	for at := range m.missing {
 		if at.ref == ref {
 			delete(m.missing, at)
@@ -176,19 +172,6 @@ func (m *Memory) Forget(ref kinds.Ref) {
 			delete(m.blocks, at)
 		}
 	}
-}
-
-// firstOf is the job that chooses a worker for its family: the first that asks,
-// for some time. Two that are decided about at once must not both choose.
-func (m *Memory) firstOf(family string, asking kinds.Ref, now time.Time) kinds.Ref {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	f, found := m.firsts[family]
-	if !found || now.Sub(f.at) > choosesFor {
-		f = first{asking, now}
-		m.firsts[family] = f
-	}
-	return f.ref
 }
 
 func (m *Memory) blocked(worker string, ref kinds.Ref, now time.Time) (block, bool) {
@@ -237,14 +220,16 @@ func (m *Memory) present(ref kinds.Ref, worker string) {
 }
 
 // recall returns the newer of what a cache shows and what was written, of the
-// job's objects that are like the given one.
-func recall[T client.Object](m *Memory, cluster string, ref kinds.Ref, like T, cached []T, now time.Time) []T {
+// job's objects of one kind.
+func recall[T client.Object](m *Memory, cluster string, ref kinds.Ref, kind schema.GroupKind, cached []T, now time.Time) []T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := place{cluster, ref}
-	m.expire(at, like, objects(cached), now)
+	if len(m.wrote[at]) > 0 {
+		m.expire(at, kind, objects(cached), now)
+	}
 	for _, w := range m.wrote[at] {
-		if !sameKind(w.obj, like) {
+		if kindOf(w.obj) != kind {
 			continue
 		}
 		obj := w.obj.(T)
@@ -273,12 +258,12 @@ func (m *Memory) going(obj metav1.Object, now time.Time) bool {
 
 // expire forgets old writes of one type, but for those of which the cache shows an earlier
 // version of the same object: however long ago, that version is known to be outdated.
-func (m *Memory) expire(at place, like client.Object, cached []client.Object, now time.Time) {
+func (m *Memory) expire(at place, kind schema.GroupKind, cached []client.Object, now time.Time) {
 	m.keep(at, slices.DeleteFunc(m.wrote[at], func(w written) bool {
 		outdated := func(c client.Object) bool {
 			return sameObject(w.obj, c) && w.obj.GetUID() == c.GetUID() && newer(w.obj, c)
 		}
-		return sameKind(w.obj, like) && now.Sub(w.at) > remembered && !slices.ContainsFunc(cached, outdated)
+		return kindOf(w.obj) == kind && now.Sub(w.at) > remembered && !slices.ContainsFunc(cached, outdated)
 	}))
 }
 
@@ -300,17 +285,15 @@ func (m *Memory) keep(at place, w []written) {
 
 // sameObject compares kind and name; an object that was made anew under its name is the same place.
 func sameObject(a, b client.Object) bool {
-	return sameKind(a, b) && a.GetName() == b.GetName() && a.GetNamespace() == b.GetNamespace()
+	return kindOf(a) == kindOf(b) && a.GetName() == b.GetName() && a.GetNamespace() == b.GetNamespace()
 }
 
-// sameKind: Workloads are typed, and all else is unstructured and says what it is.
-func sameKind(a, b client.Object) bool {
-	x, jobA := a.(*unstructured.Unstructured)
-	y, jobB := b.(*unstructured.Unstructured)
-	if jobA && jobB {
-		return x.GroupVersionKind().GroupKind() == y.GroupVersionKind().GroupKind()
+// kindOf: Workloads are typed, and all else is unstructured and says what it is.
+func kindOf(obj client.Object) schema.GroupKind {
+	if job, is := obj.(*unstructured.Unstructured); is {
+		return job.GroupVersionKind().GroupKind()
 	}
-	return jobA == jobB
+	return workloadKind.GroupKind()
 }
 
 // newer tells whether a is a later version than b. Versions of one resource are

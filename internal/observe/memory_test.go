@@ -23,7 +23,7 @@ func workload(uid, version string) *kueue.Workload {
 
 // believed is the version that a job's Workload on w1 is taken to have; empty: none.
 func believed(m *Memory, now time.Time, cached ...*kueue.Workload) string {
-	wls := recall(m, "w1", train, &kueue.Workload{}, cached, now)
+	wls := recall(m, "w1", train, workloadKind.GroupKind(), cached, now)
 	if len(wls) == 0 {
 		return ""
 	}

@@ -55,6 +55,8 @@ type Observer struct {
 	Memory  *Memory
 	Clock   clock.PassiveClock
 	Policy  plan.Policy
+	// Wake is told the jobs that are to be decided about because of what was seen of another; may be nil.
+	Wake func(refs ...kinds.Ref)
 }
 
 // Snapshot gathers what is known about one job now.
@@ -72,13 +74,13 @@ func (o *Observer) Snapshot(ctx context.Context, ref kinds.Ref) (plan.Snapshot, 
 	}
 	s.Host, s.Pruned = o.Memory.host(ref, claimOf(s.Workloads)), o.Memory.prunedOf(ref)
 	for _, name := range names {
-		w, err := o.worker(ctx, &s, name, true)
+		w, err := o.worker(&s, name, true)
 		if err != nil {
 			return s, err
 		}
 		s.Workers = append(s.Workers, w)
 	}
-	if err := o.readOthers(ctx, &s, names); err != nil {
+	if err := o.readOthers(&s, names); err != nil {
 		return s, err
 	}
 	if isOver(&s) {
@@ -102,7 +104,7 @@ func (o *Observer) readManager(ctx context.Context, s *plan.Snapshot) error {
 			return err
 		}
 	}
-	wls, err := o.workloads(ctx, o.Manager, Manager, s.Ref)
+	wls, err := o.workloads(ctx, s.Ref)
 	if err != nil {
 		return err
 	}
@@ -122,9 +124,9 @@ func (o *Observer) readManager(ctx context.Context, s *plan.Snapshot) error {
 
 // readJobs reads the job and its pods on the manager, or why they cannot be read now.
 func (o *Observer) readJobs(ctx context.Context, s *plan.Snapshot) error {
-	found, err := o.jobs(ctx, o.Manager, Manager, s)
-	if err == nil {
-		s.Pods, err = o.pods(ctx, o.Manager, Manager, s)
+	found, err := o.jobs(ctx, s)
+	if err == nil && s.Kind.Pods {
+		s.Pods, err = o.list(ctx, s, s.Kind.PodKind().GVK)
 	}
 	var notServed *jobs.NotServedError
 	if errors.As(err, &notServed) {
@@ -140,7 +142,7 @@ func (o *Observer) readCheck(ctx context.Context, s *plan.Snapshot) ([]string, e
 	for _, wl := range s.Workloads {
 		for _, state := range wl.Status.AdmissionChecks {
 			check := &kueue.AdmissionCheck{}
-			err := o.Manager.Get(ctx, client.ObjectKey{Name: string(state.Name)}, check)
+			err := o.Manager.Get(ctx, client.ObjectKey{Name: string(state.Name)}, check, client.UnsafeDisableDeepCopy)
 			if apierrors.IsNotFound(err) {
 				s.CheckUnknown = true
 				continue
@@ -163,7 +165,7 @@ func (o *Observer) clusters(ctx context.Context, check *kueue.AdmissionCheck) ([
 		return nil, nil
 	}
 	config := &kueue.MultiKueueConfig{}
-	err := o.Manager.Get(ctx, client.ObjectKey{Name: check.Spec.Parameters.Name}, config)
+	err := o.Manager.Get(ctx, client.ObjectKey{Name: check.Spec.Parameters.Name}, config, client.UnsafeDisableDeepCopy)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("read MultiKueueConfig %q: %w", check.Spec.Parameters.Name, err)
 	}
@@ -172,7 +174,7 @@ func (o *Observer) clusters(ctx context.Context, check *kueue.AdmissionCheck) ([
 
 // readOthers adds the workers that the config does not name and that matter
 // all the same: the one that holds the claim, and those that hold something of ours.
-func (o *Observer) readOthers(ctx context.Context, s *plan.Snapshot, names []string) error {
+func (o *Observer) readOthers(s *plan.Snapshot, names []string) error {
 	others := o.Fleet.Workers()
 	for _, name := range []string{claimOf(s.Workloads), s.Host} {
 		if name != "" && !slices.Contains(others, name) {
@@ -183,7 +185,7 @@ func (o *Observer) readOthers(ctx context.Context, s *plan.Snapshot, names []str
 		if slices.Contains(names, name) {
 			continue
 		}
-		w, err := o.worker(ctx, s, name, false)
+		w, err := o.worker(s, name, false)
 		if err != nil {
 			return err
 		}
@@ -210,64 +212,48 @@ func claimOf(wls []*kueue.Workload) string {
 	return claim
 }
 
-// jobs are the objects that make up the job: one, or the members of a group.
-func (o *Observer) jobs(ctx context.Context, from client.Reader, cluster string, s *plan.Snapshot) ([]*unstructured.Unstructured, error) {
+// jobs are the objects on the manager that make up the job: one, or the members of a group.
+func (o *Observer) jobs(ctx context.Context, s *plan.Snapshot) ([]*unstructured.Unstructured, error) {
 	if s.Kind.Group {
-		return o.list(ctx, from, cluster, s, s.Kind.GVK)
+		return o.list(ctx, s, s.Kind.GVK)
 	}
 	job := &unstructured.Unstructured{}
 	job.SetGroupVersionKind(s.Kind.GVK)
 	var cached []*unstructured.Unstructured
-	switch err := from.Get(ctx, s.Ref.Key(), job); {
+	switch err := o.Manager.Get(ctx, s.Ref.Key(), job, client.UnsafeDisableDeepCopy); {
 	case err == nil:
 		cached = append(cached, job)
 	case !apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("read %s on %s: %w", s.Ref, clusterName(cluster), err)
+		return nil, fmt.Errorf("read %s on the manager: %w", s.Ref, err)
 	}
-	return recall(o.Memory, cluster, s.Ref, job, cached, s.Now), nil
+	return recall(o.Memory, Manager, s.Ref, s.Kind.GVK.GroupKind(), cached, s.Now), nil
 }
 
-// pods are those of a kind whose pods are mirrored.
-func (o *Observer) pods(ctx context.Context, from client.Reader, cluster string, s *plan.Snapshot) ([]*unstructured.Unstructured, error) {
-	if !s.Kind.Pods {
-		return nil, nil
-	}
-	return o.list(ctx, from, cluster, s, s.Kind.PodKind().GVK)
-}
-
-// list reads all objects of one kind that belong to the job.
-func (o *Observer) list(ctx context.Context, from client.Reader, cluster string, s *plan.Snapshot, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+// list reads all objects of one kind on the manager that belong to the job.
+func (o *Observer) list(ctx context.Context, s *plan.Snapshot, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := from.List(ctx, list, client.InNamespace(s.Ref.Namespace), client.MatchingFields{JobIndex: s.Ref.String()}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the %ss of %s on %s: %w", gvk.Kind, s.Ref, clusterName(cluster), err)
+	if err := o.Manager.List(ctx, list, client.InNamespace(s.Ref.Namespace), client.MatchingFields{JobIndex: s.Ref.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the %ss of %s on the manager: %w", gvk.Kind, s.Ref, err)
 	}
 	objs := make([]*unstructured.Unstructured, 0, len(list.Items))
 	for i := range list.Items {
 		objs = append(objs, &list.Items[i])
 	}
-	like := &unstructured.Unstructured{}
-	like.SetGroupVersionKind(gvk)
-	return recall(o.Memory, cluster, s.Ref, like, objs, s.Now), nil
+	return recall(o.Memory, Manager, s.Ref, gvk.GroupKind(), objs, s.Now), nil
 }
 
-func (o *Observer) workloads(ctx context.Context, from client.Reader, cluster string, ref kinds.Ref) ([]*kueue.Workload, error) {
+// workloads reads those of the job on the manager.
+func (o *Observer) workloads(ctx context.Context, ref kinds.Ref) ([]*kueue.Workload, error) {
 	list := &kueue.WorkloadList{}
-	if err := from.List(ctx, list, client.InNamespace(ref.Namespace), client.MatchingFields{JobIndex: ref.String()}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list Workloads of %s on %s: %w", ref, clusterName(cluster), err)
+	if err := o.Manager.List(ctx, list, client.InNamespace(ref.Namespace), client.MatchingFields{JobIndex: ref.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Workloads of %s on the manager: %w", ref, err)
 	}
 	wls := make([]*kueue.Workload, 0, len(list.Items))
 	for i := range list.Items {
 		wls = append(wls, &list.Items[i])
 	}
-	return recall(o.Memory, cluster, ref, &kueue.Workload{}, wls, o.Clock.Now()), nil
-}
-
-func clusterName(cluster string) string {
-	if cluster == Manager {
-		return "the manager"
-	}
-	return "worker " + cluster
+	return recall(o.Memory, Manager, ref, workloadKind.GroupKind(), wls, o.Clock.Now()), nil
 }
 
 // lostSince is never zero for an unreachable worker, so that every wait ends.

@@ -1,14 +1,13 @@
 package observe
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -17,8 +16,13 @@ import (
 	"ferry.dev/ferry/internal/plan"
 )
 
+var (
+	workloadKind = kueue.SchemeGroupVersion.WithKind("Workload")
+	queueKind    = kueue.SchemeGroupVersion.WithKind("LocalQueue")
+)
+
 // worker is one worker as the job sees it now.
-func (o *Observer) worker(ctx context.Context, s *plan.Snapshot, name string, inConfig bool) (plan.Worker, error) {
+func (o *Observer) worker(s *plan.Snapshot, name string, inConfig bool) (plan.Worker, error) {
 	w := plan.Worker{Name: name, InConfig: inConfig}
 	status := o.Fleet.Status(name)
 	conn, reachable := o.Fleet.Conn(name)
@@ -27,7 +31,7 @@ func (o *Observer) worker(ctx context.Context, s *plan.Snapshot, name string, in
 		return w, nil
 	}
 	w.Reachable = true
-	err := o.readWorker(ctx, conn, s, &w)
+	err := o.readWorker(conn, s, &w)
 	switch {
 	case w.Blind:
 		w.LostSince = o.missingSince(s, name)
@@ -46,22 +50,22 @@ func (o *Observer) lostMeanwhile(name string, conn fleet.Conn) bool {
 	return !reachable || now != conn
 }
 
-func (o *Observer) readWorker(ctx context.Context, conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
-	wls, err := o.workloads(ctx, conn.Reader(), w.Name, s.Ref)
+func (o *Observer) readWorker(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
+	wls, err := findAll[*kueue.Workload](conn, workloadKind, w.Name, s.Ref)
 	if err != nil {
 		return err
 	}
-	w.Workloads = wls
+	w.Workloads = recall(o.Memory, w.Name, s.Ref, workloadKind.GroupKind(), wls, s.Now)
 	if s.Kind == nil {
 		return nil
 	}
 	w.Serves, w.Why = conn.Serves(s.Kind.GVK)
 	w.Blind = !w.Serves
 	if w.Serves {
-		if err := o.readJob(ctx, conn, s, w); err != nil {
+		if err := o.readJob(conn, s, w); err != nil {
 			return err
 		}
-		if err := readQueue(ctx, conn, s, w); err != nil {
+		if err := readQueue(conn, s, w); err != nil {
 			return err
 		}
 	}
@@ -73,8 +77,8 @@ func (o *Observer) readWorker(ctx context.Context, conn fleet.Conn, s *plan.Snap
 }
 
 // readJob finds our copy of the job, or that somebody else's object has its name.
-func (o *Observer) readJob(ctx context.Context, conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
-	jobs, err := o.jobs(ctx, conn.Reader(), w.Name, s)
+func (o *Observer) readJob(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
+	jobs, err := o.jobsOn(conn, w.Name, s)
 	var notServed *fleet.NotServedError
 	if errors.As(err, &notServed) {
 		w.Serves, w.Blind, w.Why = false, true, notServed.Error()
@@ -90,19 +94,62 @@ func (o *Observer) readJob(ctx context.Context, conn fleet.Conn, s *plan.Snapsho
 			w.Foreign = true
 		}
 	}
-	if err := o.readPods(ctx, conn, s, w); err != nil {
+	if err := o.readPods(conn, s, w); err != nil {
 		return err
 	}
 	if len(jobs) > 0 || !s.Kind.Named() {
 		return nil
 	}
-	return o.findHolder(ctx, conn, s, w)
+	return o.findHolder(conn, s, w)
+}
+
+// jobsOn are the objects on a worker that make up the job, or have its name.
+func (o *Observer) jobsOn(conn fleet.Conn, worker string, s *plan.Snapshot) ([]*unstructured.Unstructured, error) {
+	if s.Kind.Group {
+		return o.objectsOn(conn, worker, s, s.Kind.GVK)
+	}
+	found, err := conn.Find(s.Kind.GVK, s.Ref.Key())
+	if err != nil {
+		return nil, fmt.Errorf("read %s on worker %s: %w", s.Ref, worker, err)
+	}
+	var cached []*unstructured.Unstructured
+	if job, ok := found.(*unstructured.Unstructured); ok {
+		cached = append(cached, job)
+	}
+	return recall(o.Memory, worker, s.Ref, s.Kind.GVK.GroupKind(), cached, s.Now), nil
+}
+
+// objectsOn are all objects of one kind on a worker that belong to the job.
+func (o *Observer) objectsOn(conn fleet.Conn, worker string, s *plan.Snapshot, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	found, err := findAll[*unstructured.Unstructured](conn, gvk, worker, s.Ref)
+	if err != nil {
+		return nil, err
+	}
+	return recall(o.Memory, worker, s.Ref, gvk.GroupKind(), found, s.Now), nil
+}
+
+// findAll gives what a worker's cache holds of a job, of one kind.
+func findAll[T client.Object](conn fleet.Conn, gvk schema.GroupVersionKind, worker string, ref kinds.Ref) ([]T, error) {
+	found, err := conn.FindAll(gvk, ref.String())
+	if err != nil {
+		return nil, fmt.Errorf("find the %ss of %s on worker %s: %w", gvk.Kind, ref, worker, err)
+	}
+	objs := make([]T, 0, len(found))
+	for _, obj := range found {
+		if o, ok := obj.(T); ok {
+			objs = append(objs, o)
+		}
+	}
+	return objs, nil
 }
 
 // readPods finds the pods of our copy. They matter only for what the manager
 // shows, so a worker that does not let them be read can have the job all the same.
-func (o *Observer) readPods(ctx context.Context, conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
-	pods, err := o.pods(ctx, conn.Reader(), w.Name, s)
+func (o *Observer) readPods(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
+	if !s.Kind.Pods {
+		return nil
+	}
+	pods, err := o.objectsOn(conn, w.Name, s, s.Kind.PodKind().GVK)
 	var notServed *fleet.NotServedError
 	if err != nil && !errors.As(err, &notServed) {
 		return err
@@ -112,29 +159,27 @@ func (o *Observer) readPods(ctx context.Context, conn fleet.Conn, s *plan.Snapsh
 }
 
 // findHolder finds out whether somebody else's object has the job's name.
-func (o *Observer) findHolder(ctx context.Context, conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
-	holder := &metav1.PartialObjectMetadata{}
-	holder.SetGroupVersionKind(s.Kind.GVK)
-	err := conn.Names().Get(ctx, s.Ref.Key(), holder)
-	if err != nil && !apierrors.IsNotFound(err) {
+func (o *Observer) findHolder(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
+	holder, err := conn.FindName(s.Kind.GVK, s.Ref.Key())
+	if err != nil {
 		return fmt.Errorf("look up the name %s on worker %s: %w", s.Ref, w.Name, err)
 	}
 	// One with our label that the filtered cache does not show yet is ours, on its way.
-	w.Foreign = err == nil && holder.Labels[kueue.MultiKueueOriginLabel] != o.Policy.Origin
+	w.Foreign = holder != nil && holder.GetLabels()[kueue.MultiKueueOriginLabel] != o.Policy.Origin
 	return nil
 }
 
 // readQueue finds out whether the worker has the queue that the job names.
-func readQueue(ctx context.Context, conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
+func readQueue(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
 	for _, wl := range s.Workloads {
 		key := client.ObjectKey{Namespace: wl.Namespace, Name: string(wl.Spec.QueueName)}
-		err := conn.Reader().Get(ctx, key, &kueue.LocalQueue{})
-		if apierrors.IsNotFound(err) {
-			w.Serves, w.Why = false, fmt.Sprintf("no LocalQueue %q", key.String())
-			return nil
-		}
+		queue, err := conn.Find(queueKind, key)
 		if err != nil {
 			return fmt.Errorf("read LocalQueue %q on worker %s: %w", key, w.Name, err)
+		}
+		if queue == nil {
+			w.Serves, w.Why = false, fmt.Sprintf("no LocalQueue %q", key.String())
+			return nil
 		}
 	}
 	return nil

@@ -50,7 +50,7 @@ func (v *view) classed(original, current *unstructured.Unstructured) *unstructur
 
 // sliced gives an elastic job the present slice and its size.
 func (v *view) sliced(original, current *unstructured.Unstructured) *unstructured.Unstructured {
-	if !v.elastic() {
+	if !v.elastic {
 		return nil
 	}
 	wl := v.Workloads[0]

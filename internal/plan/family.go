@@ -16,8 +16,6 @@ const (
 	familyWaits = 10 * time.Second
 	// homePatience is how long the worker where a job's family runs is asked alone.
 	homePatience = 10 * time.Second
-	// familyLooks is how often a waiting job looks whether the earlier one has chosen.
-	familyLooks = 250 * time.Millisecond
 )
 
 var waitForFamily = Rule{
@@ -37,7 +35,8 @@ var waitForFamily = Rule{
 			return false
 		}
 		v.say(p, reason.WaitsForFamily(v.Family.Earlier))
-		p.again(familyLooks)
+		p.again(since.Add(familyWaits).Sub(v.Now))
+		p.again(v.Family.Until.Sub(v.Now))
 		return true
 	},
 }

@@ -21,7 +21,7 @@ var nominate = Rule{
 		out := v.placement().Nominate(in)
 		p.again(out.Again)
 		for i := range v.Workers {
-			v.offer(p, &v.Workers[i])
+			v.offer(p, &v.Workers[i], in.Nominated)
 			p.again(v.Workers[i].AskAgain.Sub(v.Now))
 			for _, c := range v.Workers[i].Workloads {
 				p.again(v.restLeft(c))
@@ -121,8 +121,8 @@ func (v *view) nominees() []string {
 }
 
 // offer makes the copies on a worker whose nomination is persisted, and removes them from any other.
-func (v *view) offer(p *Plan, w *Worker) {
-	if !slices.Contains(v.nominees(), w.Name) || !v.eligible(w) {
+func (v *view) offer(p *Plan, w *Worker, nominees []string) {
+	if !slices.Contains(nominees, w.Name) || !v.eligible(w) {
 		v.removeFrom(p, w)
 		return
 	}

@@ -54,6 +54,8 @@ type Family struct {
 	Home string
 	// Earlier names one that chooses first; empty if this job is the first.
 	Earlier string
+	// Until is when another may choose in its place.
+	Until time.Time
 }
 
 // Pruned is what became of a status. Asking for the same again changes nothing
@@ -113,7 +115,7 @@ type Plan struct {
 func Decide(s Snapshot) Plan {
 	v := newView(s)
 	for _, r := range rules {
-		p := newPlan()
+		p := Plan{}
 		if r.decide(v, &p) {
 			p.Rule = r.Name
 			v.removeStale(&p)
@@ -122,7 +124,7 @@ func Decide(s Snapshot) Plan {
 		}
 	}
 	// The last rule always answers.
-	return newPlan()
+	return Plan{}
 }
 
 // Rule is one line of the table.
@@ -142,12 +144,13 @@ var rules = []Rule{
 	waitForChecks, waitForSiblings, waitForCleanup, admittedSomewhere, waitForFamily, nominate,
 }
 
-func newPlan() Plan { return Plan{Workers: map[string][]Action{}} }
-
 func (p *Plan) manager(a ...Action) { p.Manager = append(p.Manager, a...) }
 
 func (p *Plan) worker(name string, a ...Action) {
 	if len(a) > 0 {
+		if p.Workers == nil {
+			p.Workers = map[string][]Action{}
+		}
 		p.Workers[name] = append(p.Workers[name], a...)
 	}
 }

@@ -12,16 +12,11 @@ import (
 	"ferry.dev/ferry/internal/reason"
 )
 
-// elastic tells whether the job's Workloads are slices, of which each replaces the one before it.
-func (v *view) elastic() bool {
-	return v.Kind != nil && len(v.Jobs) == 1 && v.Kind.Elastic(v.Jobs[0])
-}
-
 // setSlicesApart makes the rules see one slice of an elastic job: the newest
 // that has quota. As soon as a slice has quota on the manager, Kueue there
 // assigns it to the worker of the one that it replaces, and ends that one.
 func (v *view) setSlicesApart() {
-	if !v.elastic() || len(v.Workloads) == 0 {
+	if !v.elastic || len(v.Workloads) == 0 {
 		return
 	}
 	current := slices.MaxFunc(v.Workloads, compareSlices)
@@ -177,7 +172,7 @@ func (v *view) growsOn(w *Worker, c *kueue.Workload) bool {
 // shrink lets copies that stay follow a Workload that needs less, after the job
 // that gives it up. More is asked for by a further slice only.
 func (v *view) shrink(p *Plan, w *Worker) {
-	if !v.elastic() {
+	if !v.elastic {
 		return
 	}
 	for _, c := range w.Workloads {

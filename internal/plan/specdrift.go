@@ -17,7 +17,7 @@ var specDrift = Rule{
 		if w == nil || !w.Reachable {
 			return false
 		}
-		if !slices.ContainsFunc(w.Workloads, func(c *kueue.Workload) bool { return drifted(c, v.original(c.Name)) }) {
+		if !slices.ContainsFunc(w.Workloads, func(c *kueue.Workload) bool { return v.drifted(c, v.original(c.Name)) }) {
 			return false
 		}
 		v.retry(p, reason.CopyChanged(w.Name), false)
@@ -25,8 +25,9 @@ var specDrift = Rule{
 	},
 }
 
-func drifted(c, wl *kueue.Workload) bool {
-	return !kinds.SameSpec(c, wl) || kinds.Outgrown(c, wl)
+func (v *view) drifted(c, wl *kueue.Workload) bool {
+	asMarked := c.Annotations[kinds.SpecHashAnnotation] == v.marksFor(wl).specHash
+	return !asMarked && !kinds.SameSpec(c, wl) || kinds.Outgrown(c, wl)
 }
 
 func samePriority(a, b *kueue.Workload) bool {

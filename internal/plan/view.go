@@ -37,10 +37,27 @@ type view struct {
 	// replaced their copies that are still needed; see setSlicesApart.
 	slices   []*kueue.Workload
 	replaced map[string][]*kueue.Workload
+	// marksOf are the marks of present copies, by the UID of the manager's Workload: computed once for all workers.
+	marksOf map[types.UID]*copyMarks
+	// elastic tells whether the job's Workloads are slices, of which each replaces the one before it.
+	elastic bool
+}
+
+// copyMarks are what the copy of a Workload has to be marked with.
+type copyMarks struct{ reservation, specHash string }
+
+func (v *view) marksFor(wl *kueue.Workload) *copyMarks {
+	m := v.marksOf[wl.UID]
+	if m == nil {
+		m = &copyMarks{reservation: Reservation(wl), specHash: kinds.SpecHash(wl)}
+		v.marksOf[wl.UID] = m
+	}
+	return m
 }
 
 func newView(s Snapshot) *view {
-	v := &view{Snapshot: s, stale: map[string][]Action{}, mayRun: map[string]bool{}, joined: map[string][]*kueue.Workload{}, replaced: map[string][]*kueue.Workload{}}
+	v := &view{Snapshot: s, stale: map[string][]Action{}, mayRun: map[string]bool{}, joined: map[string][]*kueue.Workload{}, replaced: map[string][]*kueue.Workload{}, marksOf: map[types.UID]*copyMarks{}}
+	v.elastic = v.Kind != nil && len(v.Jobs) == 1 && v.Kind.Elastic(v.Jobs[0])
 	v.Workers = slices.Clone(s.Workers)
 	v.setJoinersApart()
 	v.setSlicesApart()
@@ -104,7 +121,7 @@ func (v *view) setStaleApart(w *Worker) {
 // isCurrent: the copy is of the present reservation, and runs or can win.
 func (v *view) isCurrent(w *Worker, c *kueue.Workload) bool {
 	wl := v.original(c.Name)
-	return wl != nil && isCopyOf(c, wl.UID, Reservation(wl)) && (w.Name == v.claim() || v.isOpen(c, wl))
+	return wl != nil && isCopyOf(c, wl.UID, v.marksFor(wl).reservation) && (w.Name == v.claim() || v.isOpen(c, wl))
 }
 
 // isJoining: the copy is of a Workload that comes to a job while the worker runs it.
@@ -141,7 +158,7 @@ func (v *view) setApart(w *Worker, obj metav1.Object, gvk schema.GroupVersionKin
 // manager wants any more, has to be made anew; an evicted one after a while, as
 // what evicted it is likely to do so again.
 func (v *view) isOpen(c, wl *kueue.Workload) bool {
-	return !isTrue(c, kueue.WorkloadFinished) && (!isTrue(c, kueue.WorkloadEvicted) || v.restLeft(c) > 0) && !drifted(c, wl)
+	return !isTrue(c, kueue.WorkloadFinished) && (!isTrue(c, kueue.WorkloadEvicted) || v.restLeft(c) > 0) && !v.drifted(c, wl)
 }
 
 // rest is how long an offer that was evicted on its worker is left alone.
@@ -161,7 +178,7 @@ func (v *view) jobIsCurrent(w *Worker, job *unstructured.Unstructured) bool {
 	if on == nil || len(v.Workloads) == 0 {
 		return false
 	}
-	if v.elastic() && !v.hasSlice(job) {
+	if v.elastic && !v.hasSlice(job) {
 		// Two slices may get their quota within one second, so the mark alone would not tell.
 		return originUID(job) == string(on.GetUID()) && v.runsBySlice(w, job)
 	}

@@ -201,6 +201,16 @@ func sorted(objects map[cluster.Key]client.Object) []client.Object {
 	return all
 }
 
+// Find gives what a stream shows of one object, to be read only; nil when it shows none.
+func (c *Cache) Find(stream string, key cluster.Key) client.Object {
+	for i, s := range c.streams {
+		if s.Name == stream {
+			return c.shown[i][key]
+		}
+	}
+	return nil
+}
+
 // Shown lists what a stream shows, to be read only.
 func (c *Cache) Shown(stream string) []client.Object {
 	for i, s := range c.streams {

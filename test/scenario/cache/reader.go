@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,21 +34,12 @@ func (r Reader) Get(_ context.Context, key client.ObjectKey, obj client.Object, 
 	if err := r.Refuse(at.Kind); err != nil {
 		return err
 	}
-	name := at.Kind
-	if _, bare := obj.(*metav1.PartialObjectMetadata); bare {
-		name = NamesOf(name)
-	}
-	for i, s := range r.Cache.streams {
-		if s.Name != name {
-			continue
-		}
-		if found := r.Cache.shown[i][at]; found != nil {
-			cluster.CopyInto(found, obj)
-			return nil
-		}
+	found := r.Cache.Find(at.Kind, at)
+	if found == nil {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: at.Kind}, at.Name)
 	}
-	return fmt.Errorf("the cache has no stream %q", name)
+	cluster.CopyInto(found, obj)
+	return nil
 }
 
 // List implements client.Reader for Workloads and pods by their index.

@@ -58,6 +58,7 @@ func (w *World) StartFerry() {
 	f.observer = &observe.Observer{
 		Manager: cache.Reader{Cache: f.cache, Index: observe.OwnerIndex, Refuse: w.refuseOnManager},
 		Fleet:   fleetView{w}, Kinds: kinds.NewTable(kinds.Frameworks()), Memory: memory, Clock: w.Clock, Policy: w.policy,
+		Wake: func(refs ...kinds.Ref) { f.enqueue(dispatchQueue, refs...) },
 	}
 	applier := &apply.Applier{
 		Manager:  &cluster.Client{Cluster: w.Manager, Through: w.throughManager, Inspect: w.checkManagerWrite},
@@ -103,8 +104,12 @@ func (f *ferry) addQueue(name string) {
 	f.names = append(f.names, name)
 }
 
-func (f *ferry) enqueue(queue string, ref kinds.Ref) {
-	if q := f.queues[queue]; q != nil {
+func (f *ferry) enqueue(queue string, refs ...kinds.Ref) {
+	q := f.queues[queue]
+	if q == nil {
+		return
+	}
+	for _, ref := range refs {
 		q.add(ref)
 	}
 }
@@ -134,11 +139,11 @@ func (f *ferry) everyJob() {
 	}
 }
 
-// held puts the jobs that a worker holds copies of into its lane.
-func (f *ferry) held(name string) {
+// held lists the jobs that a worker holds copies of.
+func (f *ferry) held(name string) []kinds.Ref {
 	l := f.world.workers[name].link
 	if l == nil {
-		return
+		return nil
 	}
 	held := l.cache.Shown("Workload")
 	for _, kind := range cluster.JobKinds {
@@ -146,11 +151,13 @@ func (f *ferry) held(name string) {
 			held = append(held, l.cache.Shown(kind.Kind)...)
 		}
 	}
+	var refs []kinds.Ref
 	for _, obj := range held {
 		if ref, ours := kinds.CopyOf(obj); ours {
-			f.enqueue(name, ref)
+			refs = append(refs, ref)
 		}
 	}
+	return refs
 }
 
 func workloadRef(wl *kueue.Workload) kinds.Ref {
@@ -234,7 +241,7 @@ func (w *World) decided(ref kinds.Ref, p plan.Plan) {
 func (w *World) Resync() {
 	w.ferry.everyJob()
 	for _, name := range w.names {
-		w.ferry.held(name)
+		w.ferry.enqueue(dispatchQueue, w.ferry.held(name)...)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ferry.dev/ferry/internal/fleet"
@@ -33,7 +34,30 @@ func (l *link) Reader() client.Reader {
 	return cache.Reader{Cache: l.cache, Index: observe.CopyIndex, Refuse: l.refuse}
 }
 
-func (l *link) Names() client.Reader { return l.Reader() }
+// Find implements fleet.Conn.
+func (l *link) Find(gvk schema.GroupVersionKind, key types.NamespacedName) (client.Object, error) {
+	return l.find(gvk.Kind, gvk.Kind, key)
+}
+
+// FindName implements fleet.Conn.
+func (l *link) FindName(gvk schema.GroupVersionKind, key types.NamespacedName) (client.Object, error) {
+	return l.find(gvk.Kind, cache.NamesOf(gvk.Kind), key)
+}
+
+func (l *link) find(kind, stream string, key types.NamespacedName) (client.Object, error) {
+	if err := l.refuse(kind); err != nil {
+		return nil, err
+	}
+	return l.cache.Find(stream, cluster.Key{Kind: kind, Namespace: key.Namespace, Name: key.Name}), nil
+}
+
+// FindAll implements fleet.Conn.
+func (l *link) FindAll(gvk schema.GroupVersionKind, job string) ([]client.Object, error) {
+	if err := l.refuse(gvk.Kind); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(l.cache.Shown(gvk.Kind), func(obj client.Object) bool { return !slices.Contains(observe.CopyIndex(obj), job) }), nil
+}
 
 func (l *link) refuse(kind string) error {
 	if l.dead {

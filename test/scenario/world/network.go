@@ -88,7 +88,7 @@ func (w *World) refuseOnManager(kind string) error {
 func (w *World) connected(name string) {
 	w.workers[name].link.cache.Replay()
 	w.ferry.everyJob()
-	w.ferry.held(name)
+	w.ferry.enqueue(name, w.ferry.held(name)...)
 }
 
 // Cut stops all requests and events between Ferry and a worker; Ferry does not know yet.
