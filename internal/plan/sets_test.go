@@ -287,7 +287,7 @@ var sets = []ruleCase{
 	{rule: "Gone", name: "all pods", when: snap(pods(runningP, runningP), running("w1"), noJob), does: "w1: delete Workload wl, delete Pod b, delete Pod a"},
 	{rule: "FinishedOnWorker", name: "every pod's end comes back", when: snap(pods(runningP, runningP), running("w1"), podsThere("w1", succeeded), finishedOn("w1", time.Minute)), does: "manager: mirror status of Pod a, mirror status of Pod b"},
 	{rule: "FinishedOnWorker", name: "then it is over", when: snap(pods(succeeded, succeeded), running("w1"), podsThere("w1", succeeded), finishedOn("w1", time.Minute)), does: "manager: finish wl"},
-	{rule: "WaitForFamily", name: "the first one chooses", when: snap(family("", "train-0"), manager(reservedJustNow)), does: "manager: set check of wl to Pending | again in 250ms", because: "train-0",
+	{rule: "WaitForFamily", name: "the first one chooses", when: snap(family("", "train-0"), manager(reservedJustNow)), does: "manager: set check of wl to Pending | again in 9s", because: "train-0",
 		unless: snap(family("", "train-0")), then: "Nominate"},
 	{rule: "Nominate", name: "the first of a family asks everybody", when: snap(family("", "")), does: "manager: nominate [w1 w2 w3] for wl"},
 	{rule: "Nominate", name: "the others ask at home", when: snap(family("w2", "train-0")), does: "manager: nominate [w2] for wl"},
