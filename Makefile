@@ -3,6 +3,7 @@
 TOOLS := hack/tools
 BIN   := bin
 GO    ?= go
+CC    := $(shell $(GO) env CC)
 # What ferry --version says. Without git it is what the go command knows.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
@@ -31,8 +32,18 @@ down: ## Stop and remove the demo's clusters
 # The e2e tests build and start a playground of their own; from an empty cache
 # that compiles Kubernetes once.
 .PHONY: test
-test: ## Run all tests: pure, scenario, e2e
+test: ## Run all tests: pure, scenario, e2e; and where there is a C compiler, the race detector
 	$(GO) test -timeout 60m ./...
+	@if command -v $(CC) >/dev/null; then $(MAKE) --no-print-directory race; \
+	else echo "NOT RUN: the race detector (make race), which needs a C compiler; there is no $(CC)"; fi
+
+# The race detector is the one thing here that needs C. The random worlds are fewer, as each takes several times as long.
+.PHONY: race
+race: export CGO_ENABLED := 1
+race: ## Run the pure and scenario tests under the race detector
+	@command -v $(CC) >/dev/null || { echo "make race needs a C compiler, and there is no $(CC): install gcc"; exit 1; }
+	$(GO) test -race -timeout 30m ./internal/... ./cmd/... ./config/... ./playground/...
+	$(GO) test -race -timeout 30m ./test/scenario -worlds 200
 
 .PHONY: lint
 lint: tools ## Vet, staticcheck, formatting, complexity, and the rules of the house

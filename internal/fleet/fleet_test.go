@@ -26,14 +26,36 @@ func (l *fakeLink) close()                            { close(l.closed) }
 
 // stage is a scripted network, in the fake time of synctest.
 type stage struct {
-	mu       sync.Mutex // guards log
 	fleet    *Fleet
 	start    time.Time
-	log      []string // of states and attempts, with the seconds since the start
-	dial     func(ctx context.Context, worker string) error
-	probe    func() error
 	links    []*fakeLink
 	finished chan struct{}
+
+	mu    sync.Mutex // guards what follows
+	log   []string   // of states and attempts, with the seconds since the start
+	dial  func(ctx context.Context, worker string) error
+	probe func() error
+}
+
+// dials says what attempts to connect come to from now on.
+func (s *stage) dials(dial func(ctx context.Context, worker string) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dial = dial
+}
+
+// probes says what probes come to from now on.
+func (s *stage) probes(probe func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.probe = probe
+}
+
+// now tells what attempts and probes come to.
+func (s *stage) now() (dial func(ctx context.Context, worker string) error, probe func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dial, s.probe
 }
 
 func (s *stage) note(format string, args ...any) {
@@ -50,10 +72,11 @@ func newStage(t *testing.T) *stage {
 		Events: Events{State: func(w string, st Status) { s.note("%s %s", w, st.Reach) }},
 		connect: func(ctx context.Context, to target) (link, error) {
 			s.note("%s attempt", to.worker)
-			if err := s.dial(ctx, to.worker); err != nil {
+			dial, _ := s.now()
+			if err := dial(ctx, to.worker); err != nil {
 				return nil, err
 			}
-			made := &fakeLink{fails: func() error { return s.probe() }, closed: make(chan struct{})}
+			made := &fakeLink{fails: func() error { _, probe := s.now(); return probe() }, closed: make(chan struct{})}
 			s.links = append(s.links, made)
 			return made, nil
 		},
@@ -90,7 +113,7 @@ func TestAttemptsBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := newStage(t)
-		s.dial = func(context.Context, string) error { return errors.New("refused") }
+		s.dials(func(context.Context, string) error { return errors.New("refused") })
 		s.fleet.Set("w1", &rest.Config{}, "1")
 		settle(20 * time.Second)
 		g.Expect(s.take()).To(Equal([]string{
@@ -111,20 +134,20 @@ func TestAnAttemptThatHangsIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := newStage(t)
-		s.dial = func(ctx context.Context, worker string) error {
+		s.dials(func(ctx context.Context, worker string) error {
 			if worker == "sick" {
 				<-ctx.Done()
 				return ctx.Err()
 			}
 			return nil
-		}
+		})
 		s.fleet.Set("sick", &rest.Config{}, "1")
 		settle(time.Second)
 		s.fleet.Set("well", &rest.Config{}, "1")
 		settle(0)
 		g.Expect(s.fleet.Status("well").Reach).To(Equal(Connected))
 		g.Expect(s.fleet.Status("sick").Reach).To(Equal(Connecting))
-		s.dial = func(context.Context, string) error { return nil }
+		s.dials(func(context.Context, string) error { return nil })
 		s.fleet.Set("sick", &rest.Config{}, "2")
 		settle(0)
 		g.Expect(s.fleet.Status("sick").Reach).To(Equal(Connected))
@@ -135,7 +158,7 @@ func TestAnAttemptIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := newStage(t)
-		s.dial = func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }
+		s.dials(func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() })
 		s.fleet.Set("w1", &rest.Config{}, "1")
 		settle(time.Minute)
 		g.Expect(s.fleet.Status("w1").Reach).To(Equal(Lost))
@@ -148,14 +171,14 @@ func TestLossIsCountedFromTheFirstFailure(t *testing.T) {
 		s := newStage(t)
 		s.fleet.Set("w1", &rest.Config{}, "1")
 		settle(12 * time.Second)
-		s.probe = func() error { return errors.New("down") }
-		s.dial = func(context.Context, string) error { return errors.New("down") }
+		s.probes(func() error { return errors.New("down") })
+		s.dials(func(context.Context, string) error { return errors.New("down") })
 		s.take()
 		settle(14 * time.Second)
 		g.Expect(s.take()).To(Equal([]string{"15s w1 Suspect", "25s w1 Lost", "26s w1 attempt", "26s w1 Lost"}))
 		g.Expect(s.fleet.Status("w1").LostSince).To(Equal(s.start.Add(15 * time.Second)))
 		g.Expect(s.links[0].closed).To(BeClosed())
-		s.dial = func(context.Context, string) error { return nil }
+		s.dials(func(context.Context, string) error { return nil })
 		settle(2 * time.Second)
 		g.Expect(s.fleet.Status("w1")).To(Equal(Status{Reach: Connected, Reason: "Active", Message: "Connected"}))
 	})
@@ -168,11 +191,11 @@ func TestAPassingSuspicion(t *testing.T) {
 		s.fleet.Set("w1", &rest.Config{}, "1")
 		settle(0)
 		s.take()
-		s.probe = func() error { return errors.New("down") }
+		s.probes(func() error { return errors.New("down") })
 		settle(7 * time.Second)
 		_, usable := s.fleet.Conn("w1")
 		g.Expect(usable).To(BeTrue())
-		s.probe = func() error { return nil }
+		s.probes(func() error { return nil })
 		settle(5 * time.Second)
 		g.Expect(s.take()).To(Equal([]string{"5s w1 Suspect", "10s w1 Connected"}))
 		g.Expect(s.links[0].closed).NotTo(BeClosed())
