@@ -44,7 +44,7 @@ func newCluster(p *Playground, name string) *Cluster {
 }
 
 // IsManager tells the manager from the workers.
-func (c *Cluster) IsManager() bool { return c.Name == managerName }
+func (c *Cluster) IsManager() bool { return c.Name == ManagerName }
 
 // AdminKubeconfig is the path of a kubeconfig that may do everything.
 func (c *Cluster) AdminKubeconfig() string { return filepath.Join(c.dir, "admin.kubeconfig") }

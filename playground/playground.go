@@ -22,7 +22,8 @@ import (
 	"ferry.dev/ferry/playground/reserve"
 )
 
-const managerName = "manager"
+// ManagerName is the name of the manager cluster; workers are w1, w2 and so on.
+const ManagerName = "manager"
 
 // DaemonFiles is how the files of a daemon begin; they are in the state folder before the playground starts.
 const DaemonFiles = "daemon."
@@ -130,7 +131,7 @@ func (p *Playground) start(ctx context.Context) error {
 		return err
 	}
 	p.began = time.Now()
-	p.manager = newCluster(p, managerName)
+	p.manager = newCluster(p, ManagerName)
 	for i := range p.options.Workers {
 		p.workers = append(p.workers, newCluster(p, fmt.Sprintf("w%d", i+1)))
 	}

@@ -207,7 +207,7 @@ func TestOnlyKindsWithConversionAskForIt(t *testing.T) {
 }
 
 func TestQueuesAreCheckedBeforeAnyIsMade(t *testing.T) {
-	p := &Playground{manager: &Cluster{Name: managerName}, workers: []*Cluster{{Name: "w1"}}}
+	p := &Playground{manager: &Cluster{Name: ManagerName}, workers: []*Cluster{{Name: "w1"}}}
 	for want, o := range map[string]QueueOptions{
 		`quota of w1: "8x" is no amount`:   {Worker: Quota{CPU: "8x"}},
 		`quota of manager: "-1" is no`:     {Manager: Quota{Memory: "-1"}},

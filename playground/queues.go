@@ -64,7 +64,7 @@ func (o QueueOptions) withDefaults(p *Playground) QueueOptions {
 }
 
 func (o QueueOptions) quota(cluster string) Quota {
-	if cluster == managerName {
+	if cluster == ManagerName {
 		return o.Manager
 	}
 	q := o.PerWorker[cluster]
@@ -130,7 +130,7 @@ func (c *Cluster) setQuota(ctx context.Context, queue *kueue.ClusterQueue) error
 
 // ClusterQueueOn is what the ClusterQueue of a cluster is called; "manager" names the manager.
 func (o QueueOptions) ClusterQueueOn(cluster string) string {
-	if o.Apart && cluster != managerName {
+	if o.Apart && cluster != ManagerName {
 		return o.ClusterQueue + "-on-" + cluster
 	}
 	return o.ClusterQueue

@@ -117,9 +117,11 @@ func TestTheKubernetesVersionIsStamped(t *testing.T) {
 		"-X k8s.io/component-base/version.gitVersion=v1.36.3 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36"))
 	root, err := FindRoot(".")
 	g.Expect(err).NotTo(HaveOccurred())
-	pins, err := os.ReadFile(filepath.Join(root, "playground", "tools", "kubernetes", "go.mod"))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(string(pins)).To(ContainSubstring("k8s.io/kubernetes "+kubernetesVersion), "the stamp is the version that is pinned")
+	for _, folder := range []string{"kubernetes", "kubectl"} {
+		pins, err := os.ReadFile(filepath.Join(root, "playground", "tools", folder, "go.mod"))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(pins)).To(ContainSubstring("k8s.io/kubernetes "+kubernetesVersion), "the stamp is the version that is pinned")
+	}
 }
 
 func TestEditsHaveToBeWhereTheyWere(t *testing.T) {

@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -50,6 +51,26 @@ var tools = []tool{
 		packages: map[string]string{"kwok": "sigs.k8s.io/kwok/cmd/kwok"},
 		ldflags:  "-s -w",
 	},
+}
+
+// kubectl is built when somebody asks for it: most have one.
+var kubectl = tool{
+	folder:   "kubectl",
+	packages: map[string]string{"kubectl": "k8s.io/kubernetes/cmd/kubectl"},
+	ldflags:  kubernetesFlags(),
+	note:     "about a minute the first time",
+}
+
+// Kubectl builds the kubectl of the clusters' version, unless it is there, and returns its path.
+func (b *Builder) Kubectl(ctx context.Context) (string, error) {
+	unlock, err := b.lock(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	binaries := Binaries{}
+	err = b.tool(ctx, kubectl, binaries)
+	return binaries["kubectl"], err
 }
 
 // kubernetesFlags stamps the version: Kueue refuses to start against an API server that reports none.

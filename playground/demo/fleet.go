@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +22,6 @@ import (
 )
 
 const (
-	managerName    = "manager"
 	ferryComponent = "ferry"
 	logLines       = 20
 	// othersStart bounds the wait for a playground that another command is starting; from an empty cache that takes long.
@@ -171,7 +171,7 @@ func (f *fleet) connect() (client.Client, error) {
 			return nil, fmt.Errorf("fill the scheme: %w", err)
 		}
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", f.cluster(managerName).Kubeconfig)
+	config, err := clientcmd.BuildConfigFromFlags("", f.cluster(playground.ManagerName).Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read the manager's kubeconfig: %w", err)
 	}
@@ -200,11 +200,24 @@ func (f *fleet) installQueue(ctx context.Context, t terms) error {
 
 func (f *fleet) lookAround(t terms) string {
 	text := "\nThe clusters stay up. To look around:\n\n"
-	text += fmt.Sprintf("  export KUBECONFIG=%s\n", f.cluster(managerName).Kubeconfig)
-	text += fmt.Sprintf("  kubectl get %s -n %s\n\n", t.resources, namespace)
+	if _, err := exec.LookPath("kubectl"); err == nil {
+		text += fmt.Sprintf("  export KUBECONFIG=%s\n  kubectl", f.cluster(playground.ManagerName).Kubeconfig)
+	} else {
+		text += "  " + f.ownKubectl()
+	}
+	text += fmt.Sprintf(" get %s -n %s\n\n", t.resources, namespace)
 	text += t.note
 	text += "Jobs of your own: examples/README.md. A worker's kubeconfig, logs, faults: docs/playground.md.\n"
 	return text + "make down removes everything.\n"
+}
+
+// ownKubectl is for machines that have none.
+func (f *fleet) ownKubectl() string {
+	const command = "go run ./playground/cmd/playground kubectl"
+	if f.status.Name == playground.DefaultName {
+		return command
+	}
+	return command + " --name " + f.status.Name
 }
 
 // pause waits, or returns why ctx ended.

@@ -83,7 +83,7 @@ func rideOf(all logs, w way) (Ride, error) {
 	if !found {
 		return Ride{}, fmt.Errorf("no worker was given what Workload %s is for", w.workload)
 	}
-	here, there := all[managerName], all[worker]
+	here, there := all[playground.ManagerName], all[worker]
 	applied := func(user, verb, manager string) func(audit.Request) bool {
 		return func(r audit.Request) bool {
 			return r.User == user && r.Verb == verb && r.FieldManager == manager && r.Resource == "workloads" && r.Name == w.workload &&

@@ -44,6 +44,7 @@ A daemon keeps the fleet running after "up" returns. Its state is in .playground
 
   # look around
   export KUBECONFIG=$(playground kubeconfig manager)
+  playground kubectl get workloads -A # without a kubectl of your own
 
   # hurt a worker, and heal it
   playground proxy w2 black-hole
@@ -57,7 +58,7 @@ A daemon keeps the fleet running after "up" returns. Its state is in .playground
 		SilenceErrors: true,
 	}
 	c.PersistentFlags().StringVar(&s.name, "name", playground.DefaultName, "which playground; several can run side by side")
-	c.AddCommand(demoCommand(s), upCommand(s), downCommand(s), statusCommand(s), kubeconfigCommand(s), logsCommand(s),
+	c.AddCommand(demoCommand(s), upCommand(s), downCommand(s), statusCommand(s), kubeconfigCommand(s), kubectlCommand(s), logsCommand(s),
 		componentCommand(s), operatorCommand(s), proxyCommand(s), queuesCommand(s), requestsCommand(s))
 	return c
 }
