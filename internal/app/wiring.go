@@ -45,11 +45,26 @@ func (w *wiring) changed(name string, obj client.Object) {
 	default:
 		ref, ours := kinds.CopyOf(obj)
 		if !ours {
+			w.unmarked(obj)
 			return
 		}
 		w.observer.Memory.Saw(name, ref, obj)
 		w.lanes.Add(name, ref)
 		w.in.Add(ref)
+	}
+}
+
+// unmarked lets what MultiKueue made, or seems to have, be decided about.
+func (w *wiring) unmarked(obj client.Object) {
+	switch o := obj.(type) {
+	case *unstructured.Unstructured:
+		w.in.Add(kinds.RefOf(o))
+	case *kueue.Workload:
+		wl := &kueue.Workload{}
+		if err := w.observer.Manager.Get(context.Background(), client.ObjectKeyFromObject(o), wl); err == nil {
+			ref, _ := kinds.Owner(wl)
+			w.in.Add(ref)
+		}
 	}
 }
 

@@ -78,10 +78,17 @@ func (a *Applier) check(ctx context.Context, ref kinds.Ref, act plan.SetCheck) e
 		}
 		a.Recorder.Eventf(act.Workload, nil, kind, reason.Event, reason.Event, "%s", reason.Note(act.Message))
 	}
-	if act.State == kueue.CheckStateReady && act.Workload.Status.ClusterName != nil {
+	if act.State == kueue.CheckStateReady && act.Workload.Status.ClusterName != nil && !isReady(act) {
 		a.Metrics.admitted(act.Workload, *act.Workload.Status.ClusterName)
 	}
 	return nil
+}
+
+// isReady tells whether the check was Ready before, so that only its message changes.
+func isReady(act plan.SetCheck) bool {
+	return slices.ContainsFunc(act.Workload.Status.AdmissionChecks, func(c kueue.AdmissionCheckState) bool {
+		return c.Name == act.Check && c.State == kueue.CheckStateReady
+	})
 }
 
 // setCheck writes our check into the status. The transition time moves with the

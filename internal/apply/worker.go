@@ -43,6 +43,12 @@ func (a *Applier) OnWorker(ctx context.Context, worker string, to client.Client,
 		return a.created(worker, ref, action, made, err)
 	case plan.EditJob:
 		return a.edit(ctx, worker, to, ref, act)
+	case plan.Adopt:
+		return a.adopt(ctx, worker, to, ref, act)
+	case plan.MarkPods:
+		return a.markPods(ctx, worker, to, ref, act)
+	case plan.LookUp:
+		return a.lookUp(ctx, worker, to, ref, act)
 	case plan.OwnWorkload:
 		return a.ownWorkload(ctx, worker, to, ref, act)
 	case plan.SetPriority:

@@ -90,7 +90,7 @@ type Integrations struct {
 type MultiKueue struct {
 	// Time between two looks for leftovers on the workers; `0s` turns them off.
 	GCInterval *metav1.Duration `json:"gcInterval"`
-	// Value of the label `kueue.x-k8s.io/multikueue-origin` on everything Ferry makes on a worker. Managers that share a worker must differ here, and whoever changes it leaves the copies made before to be removed by hand.
+	// Value of the label `kueue.x-k8s.io/multikueue-origin` on everything Ferry makes on a worker. Managers that share a worker must differ here. Jobs whose copies have another value are held where they run until it is set again or the copies are gone; see [taking over what runs](#taking-over-what-runs).
 	Origin string `json:"origin"`
 	// How long a job keeps its worker after the connection to it was lost; then it is offered to the others. `0s` is at once.
 	WorkerLostTimeout *metav1.Duration `json:"workerLostTimeout"`

@@ -26,7 +26,7 @@ type Conn interface {
 	// FindAll gives those that Options.Index has under a value, in the same way.
 	FindAll(gvk schema.GroupVersionKind, value string) ([]client.Object, error)
 	// FindName finds an object of a job kind, be it ours or not, as a metav1.PartialObjectMetadata that has name,
-	// namespace, UID, resourceVersion, timestamps and the origin label; nil when there is none.
+	// namespace, UID, resourceVersion, timestamps and what MultiKueue writes on copies; nil when there is none.
 	FindName(gvk schema.GroupVersionKind, key types.NamespacedName) (client.Object, error)
 	// Client reads and writes the worker directly. It knows the job kinds and Kueue's kinds.
 	Client() client.Client

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
 )
 
 // mirrored says what a mirror holds.
@@ -154,11 +156,23 @@ func stripToName(in any) (any, error) {
 		Name: obj.Name, Namespace: obj.Namespace, UID: obj.UID, ResourceVersion: obj.ResourceVersion,
 		CreationTimestamp: obj.CreationTimestamp, DeletionTimestamp: obj.DeletionTimestamp,
 	}
-	if origin, found := obj.Labels[kueue.MultiKueueOriginLabel]; found {
-		kept.Labels = map[string]string{kueue.MultiKueueOriginLabel: origin}
+	if _, found := obj.Labels[kueue.MultiKueueOriginLabel]; found {
+		// Few have one: these tell which job of which manager it may be.
+		kept.Labels = only(obj.Labels, kueue.MultiKueueOriginLabel, kinds.PrebuiltWorkload)
+		kept.Annotations = only(obj.Annotations, kueue.MultiKueueOriginUIDAnnotation, kinds.PrebuiltWorkload)
 	}
 	obj.ObjectMeta = kept
 	return obj, nil
+}
+
+func only(from map[string]string, names ...string) map[string]string {
+	kept := map[string]string{}
+	for _, name := range names {
+		if value, found := from[name]; found {
+			kept[name] = value
+		}
+	}
+	return kept
 }
 
 // onChange calls told for every object that is added, changed or deleted, but not for one that is merely read again.

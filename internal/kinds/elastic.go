@@ -68,7 +68,7 @@ func podsOf(wl *kueue.Workload) map[string]int64 {
 }
 
 // LinkedTo names the Workload that a copy of a job is tied to.
-func LinkedTo(job *unstructured.Unstructured) string {
+func LinkedTo(job metav1.Object) string {
 	if name := job.GetLabels()[PrebuiltWorkload]; name != "" {
 		return name
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -127,11 +128,18 @@ func marked(obj metav1.Object, job Ref, m Marks) (labels, annotations map[string
 	labels, annotations = withoutOurs(obj.GetLabels()), withoutOurs(obj.GetAnnotations())
 	delete(annotations, kubectlLastApplied)
 	labels[kueue.MultiKueueOriginLabel] = m.Origin
-	annotations[kueue.MultiKueueOriginUIDAnnotation] = string(obj.GetUID())
-	annotations[JobAnnotation] = job.Kind + "/" + job.Name
-	annotations[ReservationAnnotation] = m.Reservation
-	annotations[WorkerAnnotation] = m.Worker
+	maps.Copy(annotations, marksFor(obj, job, m))
 	return labels, annotations
+}
+
+// marksFor are the annotations that tell what a copy of obj is.
+func marksFor(obj metav1.Object, job Ref, m Marks) map[string]string {
+	return map[string]string{
+		kueue.MultiKueueOriginUIDAnnotation: string(obj.GetUID()),
+		JobAnnotation:                       job.Kind + "/" + job.Name,
+		ReservationAnnotation:               m.Reservation,
+		WorkerAnnotation:                    m.Worker,
+	}
 }
 
 func withoutOurs(from map[string]string) map[string]string {
@@ -241,7 +249,7 @@ func (k *Kind) Flowed(original, current *unstructured.Unstructured) *unstructure
 
 // likeCopy is the original with what its kind changes on a copy.
 func (k *Kind) likeCopy(original, current *unstructured.Unstructured) *unstructured.Unstructured {
-	if k.project == nil {
+	if k.project == nil || k.keepsTemplate(original, current) {
 		return original
 	}
 	out := original.DeepCopy()
@@ -249,4 +257,19 @@ func (k *Kind) likeCopy(original, current *unstructured.Unstructured) *unstructu
 	out.SetAnnotations(current.GetAnnotations())
 	k.project(out)
 	return out
+}
+
+// keepsTemplate: the pods of an adopted set were made without marks, and marks alone are no reason to restart them.
+func (k *Kind) keepsTemplate(original, current *unstructured.Unstructured) bool {
+	if !k.Pods || k.MarksPods(current) {
+		return false
+	}
+	for _, path := range podTemplates {
+		want, _, _ := unstructured.NestedMap(original.Object, path...)
+		is, _, _ := unstructured.NestedMap(current.Object, path...)
+		if !equality.Semantic.DeepEqual(want, is) {
+			return false
+		}
+	}
+	return true
 }

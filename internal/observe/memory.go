@@ -29,6 +29,8 @@ const (
 	deletedFor = 30 * time.Second
 	// choosesFor is how long the first of a family may take to get a worker.
 	choosesFor = 30 * time.Second
+	// soughtFor is how long the answer of a worker that was asked for a copy holds.
+	soughtFor = time.Minute
 	// A worker that refused a job's copy is not asked again for blockedFor, and
 	// twice as long after each further refusal, up to blockedMost.
 	blockedFor  = 30 * time.Second
@@ -46,6 +48,7 @@ type Memory struct {
 	hosts   map[kinds.Ref]string
 	missing map[place]time.Time
 	blocks  map[place]block
+	sought  map[place]plan.Sought
 	// families are by namespace and name, relatives are the families of jobs.
 	families  map[string]*family
 	relatives map[kinds.Ref]string
@@ -72,7 +75,7 @@ type block struct {
 func NewMemory() *Memory {
 	return &Memory{
 		wrote: map[place][]written{}, deleted: map[types.UID]time.Time{},
-		hosts: map[kinds.Ref]string{}, families: map[string]*family{}, relatives: map[kinds.Ref]string{}, missing: map[place]time.Time{}, blocks: map[place]block{},
+		hosts: map[kinds.Ref]string{}, families: map[string]*family{}, relatives: map[kinds.Ref]string{}, missing: map[place]time.Time{}, blocks: map[place]block{}, sought: map[place]plan.Sought{},
 		pruned: map[kinds.Ref]map[types.UID]plan.Pruned{},
 	}
 }
@@ -172,6 +175,27 @@ func (m *Memory) Forget(ref kinds.Ref) {
 			delete(m.blocks, at)
 		}
 	}
+	maps.DeleteFunc(m.sought, func(at place, _ plan.Sought) bool { return at.ref == ref })
+}
+
+// Sought notes what a worker answered when it was asked for a job's copy: its multikueue origin, or "" for none.
+func (m *Memory) Sought(worker string, ref kinds.Ref, origin string, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sought[place{worker, ref}] = plan.Sought{At: now, Origin: origin}
+}
+
+// soughtOn is the answer while it holds and no copy is seen.
+func (m *Memory) soughtOn(worker string, ref kinds.Ref, seen bool, now time.Time) plan.Sought {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := place{worker, ref}
+	answer, found := m.sought[at]
+	if found && (seen || now.Sub(answer.At) > soughtFor) {
+		delete(m.sought, at)
+		return plan.Sought{}
+	}
+	return answer
 }
 
 func (m *Memory) blocked(worker string, ref kinds.Ref, now time.Time) (block, bool) {

@@ -56,8 +56,12 @@ func (o *Observer) readWorker(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker)
 		return err
 	}
 	w.Workloads = recall(o.Memory, w.Name, s.Ref, workloadKind.GroupKind(), wls, s.Now)
+	w.Sought = o.Memory.soughtOn(w.Name, s.Ref, len(w.Workloads) > 0, s.Now)
 	if s.Kind == nil {
 		return nil
+	}
+	if err := o.readUnmarked(conn, s, w); err != nil {
+		return err
 	}
 	w.Serves, w.Why = conn.Serves(s.Kind.GVK)
 	w.Blind = !w.Serves
@@ -88,11 +92,18 @@ func (o *Observer) readJob(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) er
 		return err
 	}
 	for _, job := range jobs {
-		if kinds.IsCopyOf(job, s.Ref) {
+		switch {
+		case kinds.IsCopyOf(job, s.Ref):
 			w.Jobs = append(w.Jobs, job)
-		} else {
+		default:
 			w.Foreign = true
+			if kinds.Unmarked(job) {
+				w.Unmarked.Jobs = append(w.Unmarked.Jobs, job)
+			}
 		}
+	}
+	if err := o.readUnmarkedMembers(conn, s, w); err != nil {
+		return err
 	}
 	if err := o.readPods(conn, s, w); err != nil {
 		return err
@@ -158,6 +169,43 @@ func (o *Observer) readPods(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) e
 	return nil
 }
 
+// readUnmarked finds copies of the job's Workloads that have our origin, and nothing else of ours: only their names tell.
+func (o *Observer) readUnmarked(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
+	for _, wl := range s.Workloads {
+		if slices.ContainsFunc(w.Workloads, func(ours *kueue.Workload) bool { return ours.Name == wl.Name }) {
+			continue
+		}
+		c, err := conn.Find(workloadKind, client.ObjectKeyFromObject(wl))
+		if err != nil {
+			return fmt.Errorf("read Workload %q on worker %s: %w", wl.Name, w.Name, err)
+		}
+		if c, ok := c.(*kueue.Workload); ok && kinds.Unmarked(c) {
+			w.Unmarked.Workloads = append(w.Unmarked.Workloads, c)
+		}
+	}
+	return nil
+}
+
+// readUnmarkedMembers does the same for the objects of a group.
+func (o *Observer) readUnmarkedMembers(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
+	if !s.Kind.Group {
+		return nil
+	}
+	for _, job := range s.Jobs {
+		if slices.ContainsFunc(w.Jobs, func(ours *unstructured.Unstructured) bool { return ours.GetName() == job.GetName() }) {
+			continue
+		}
+		c, err := conn.Find(s.Kind.GVK, client.ObjectKeyFromObject(job))
+		if err != nil {
+			return fmt.Errorf("read %s %q on worker %s: %w", s.Kind.GVK.Kind, job.GetName(), w.Name, err)
+		}
+		if c, ok := c.(*unstructured.Unstructured); ok && kinds.Unmarked(c) {
+			w.Unmarked.Jobs = append(w.Unmarked.Jobs, c)
+		}
+	}
+	return nil
+}
+
 // findHolder finds out whether somebody else's object has the job's name.
 func (o *Observer) findHolder(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
 	holder, err := conn.FindName(s.Kind.GVK, s.Ref.Key())
@@ -166,6 +214,12 @@ func (o *Observer) findHolder(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker)
 	}
 	// One with our label that the filtered cache does not show yet is ours, on its way.
 	w.Foreign = holder != nil && holder.GetLabels()[kueue.MultiKueueOriginLabel] != o.Policy.Origin
+	if w.Foreign {
+		w.Holder = plan.Holder{
+			Origin: holder.GetLabels()[kueue.MultiKueueOriginLabel], Workload: kinds.LinkedTo(holder),
+			OriginUID: holder.GetAnnotations()[kueue.MultiKueueOriginUIDAnnotation],
+		}
+	}
 	return nil
 }
 

@@ -3,7 +3,9 @@ package plan
 import (
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -82,6 +84,21 @@ type OwnWorkload struct {
 // EditJob lets the copy of the job follow an edit that its kind allows while it runs.
 type EditJob struct{ Copy, Want *unstructured.Unstructured }
 
+// Adopt puts Ferry's marks on what MultiKueue made on a worker, in place.
+type Adopt struct{ Copy, Want Object }
+
+// Object is a Workload, or a job.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// MarkPods puts the marks of an adopted set on its pods, which were made without them.
+type MarkPods struct{ Set *unstructured.Unstructured }
+
+// LookUp asks the worker itself, not its cache, whether the copy of the Workload is gone, or somebody else's.
+type LookUp struct{ Workload types.NamespacedName }
+
 // SetPriority lets the copy of a Workload follow the manager's priority.
 type SetPriority struct {
 	Copy             *kueue.Workload
@@ -124,6 +141,9 @@ func (SetPriority) action()    {}
 func (Resize) action()         {}
 func (Delete) action()         {}
 func (LetGo) action()          {}
+func (Adopt) action()          {}
+func (MarkPods) action()       {}
+func (LookUp) action()         {}
 
 func (a Nominate) String() string {
 	return fmt.Sprintf("nominate %v for %s", a.Workers, a.Workload.Name)
@@ -149,6 +169,15 @@ func (a EditJob) String() string {
 func (a LetGo) String() string {
 	return fmt.Sprintf("let %s %s go", a.Copy.GetKind(), a.Copy.GetName())
 }
+func (a Adopt) String() string {
+	kind := "Workload"
+	if job, ok := a.Copy.(*unstructured.Unstructured); ok {
+		kind = job.GetKind()
+	}
+	return fmt.Sprintf("adopt %s %s", kind, a.Copy.GetName())
+}
+func (a MarkPods) String() string    { return "mark the pods of " + a.Set.GetName() }
+func (a LookUp) String() string      { return "look up Workload " + a.Workload.Name }
 func (a SetPriority) String() string { return fmt.Sprintf("set priority of %s", a.Copy.Name) }
 func (a Resize) String() string      { return fmt.Sprintf("resize %s", a.Copy.Name) }
 func (a Delete) String() string      { return fmt.Sprintf("delete %s %s", a.GVK.Kind, a.Key.Name) }

@@ -45,6 +45,9 @@ func (v *view) winner() *Worker {
 	}
 	var best *Worker
 	for w, at := range admitted {
+		if len(w.Jobs) > 0 {
+			at = first // MultiKueue claims only after it has placed the job
+		}
 		if at.Sub(first) <= time.Second && (best == nil || v.prefers(w, best)) {
 			best = w
 		}
@@ -52,8 +55,11 @@ func (v *view) winner() *Worker {
 	return best
 }
 
-// prefers orders workers anew for each job (rendezvous hashing), whatever the config's order.
+// prefers a worker that has the job already, and else orders workers anew for each job (rendezvous hashing), whatever the config's order.
 func (v *view) prefers(a, b *Worker) bool {
+	if hasJob := len(a.Jobs) > 0; hasJob != (len(b.Jobs) > 0) {
+		return hasJob
+	}
 	x, y := v.affinity(a), v.affinity(b)
 	return x > y || x == y && a.Name < b.Name
 }

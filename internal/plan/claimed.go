@@ -106,5 +106,7 @@ func (v *view) claimAll(p *Plan, w *Worker) bool {
 // confirm makes the check Ready and mirrors the job's status.
 func (v *view) confirm(p *Plan, w *Worker) {
 	v.settle(p, kueue.CheckStateReady, reason.Admitted(w.Name), false)
+	v.endHold(p, w)
+	v.markPods(p, w)
 	v.mirrorAll(p, w)
 }

@@ -81,11 +81,38 @@ type Worker struct {
 	Jobs      []*unstructured.Unstructured
 	// Pods are those that the copy of a kind whose pods are mirrored has there.
 	Pods []*unstructured.Unstructured
+	// Unmarked are objects there that have our origin and a name of this job or its
+	// Workloads, but none of Ferry's marks: MultiKueue made them, or seems to have.
+	Unmarked Unmarked
+	// Holder is what else has the job's name there, as far as it tells; zero for pods, whose names are not watched.
+	Holder Holder
+	// Sought is what the worker itself answered when it was asked, lately, for the copy of a Workload; see LookUp.
+	Sought Sought
 	// Blind tells that the worker can be reached, but its objects of the job's
 	// kind cannot be seen now: there are no Jobs, and that says nothing.
 	Blind bool
 	// Foreign tells that an object that is not ours holds the job's name there.
 	Foreign bool
+}
+
+// Unmarked are objects that nobody has marked as Ferry's.
+type Unmarked struct {
+	Workloads []*kueue.Workload
+	Jobs      []*unstructured.Unstructured
+}
+
+// Holder is an object with the job's name that has a multikueue origin and is not known as ours.
+type Holder struct {
+	Origin string
+	// Workload is the one that it is tied to, and OriginUID the job that it was made for; either may be empty.
+	Workload, OriginUID string
+}
+
+// Sought is the answer to a LookUp. At is zero when nobody asked, or it is too long ago.
+type Sought struct {
+	At time.Time
+	// Origin is the multikueue origin of what is there; empty when there is none.
+	Origin string
 }
 
 // Policy is what the operator configured.
@@ -139,8 +166,8 @@ type Rule struct {
 func Rules() []Rule { return rules }
 
 var rules = []Rule{
-	unseen, notGated, gone, unknownCheck, finished, finishedOnWorker, notOurs, noSuchKind, over, notManaged, noQuota, evictedOnManager, decided,
-	readyWithoutClaim, outOfSync, evictedOnWorker, specDrift, workerLost, claimed,
+	unseen, notGated, adopt, gone, unknownCheck, finished, finishedOnWorker, notOurs, noSuchKind, over, notManaged, noQuota, evictedOnManager, decided,
+	readyWithoutClaim, outOfSync, evictedOnWorker, specDrift, workerLost, held, unsure, claimed,
 	waitForChecks, waitForSiblings, waitForCleanup, admittedSomewhere, waitForFamily, nominate,
 }
 

@@ -273,6 +273,11 @@ func clone(s plan.Snapshot) plan.Snapshot {
 		for i := range w.Jobs {
 			w.Jobs[i] = w.Jobs[i].DeepCopy()
 		}
+		w.Unmarked.Workloads = cloneAll(w.Unmarked.Workloads)
+		w.Unmarked.Jobs = slices.Clone(w.Unmarked.Jobs)
+		for i := range w.Unmarked.Jobs {
+			w.Unmarked.Jobs[i] = w.Unmarked.Jobs[i].DeepCopy()
+		}
 	}
 	return s
 }

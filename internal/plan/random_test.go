@@ -129,7 +129,24 @@ func (d *dice) worker(s *plan.Snapshot, name string) plan.Worker {
 			w.Jobs[0].SetDeletionTimestamp(&now0)
 		}
 	}
+	d.takeover(s, &w)
 	return w
+}
+
+// takeover makes some of it another program's, or gone.
+func (d *dice) takeover(s *plan.Snapshot, w *plan.Worker) {
+	if d.in10(1) {
+		unmark(w)
+	}
+	if d.in10(1) {
+		w.Workloads, w.Jobs = nil, nil
+	}
+	if d.in10(3) {
+		w.Sought = plan.Sought{At: now, Origin: oneOf(d, "", "", "old", "m")}
+	}
+	if w.Foreign && len(s.Workloads) > 0 {
+		w.Holder = plan.Holder{Origin: oneOf(d, "", "old"), Workload: oneOf(d, s.Workloads[0].Name, "other")}
+	}
 }
 
 func (d *dice) copy(s *plan.Snapshot, wl *kueue.Workload, over bool) *kueue.Workload {

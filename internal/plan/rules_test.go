@@ -19,6 +19,7 @@ func TestOrder(t *testing.T) {
 	want := []string{
 		"Unseen",           // first: a job that cannot be read is not a job that is gone
 		"NotGated",         // before Gone: what lacks the gate is not seen either
+		"Adopt",            // before Gone and all that removes: only what has marks can be removed
 		"Gone",             // next: a job that is deleted leaves nothing behind, whatever its Workload says
 		"UnknownCheck",     // before NotOurs: a check that cannot be attributed is no reason to remove a running copy
 		"Finished",         // before FinishedOnWorker, and before NotManaged and NoQuota: a result stands, and is never turned into a rejection
@@ -35,6 +36,8 @@ func TestOrder(t *testing.T) {
 		"EvictedOnWorker", // before Claimed, which would show the evicted copy as running
 		"SpecDrift",       // before Claimed
 		"WorkerLost",      // before Claimed, which needs the worker within reach
+		"Held",            // before Claimed, which would take the job for gone
+		"Unsure",          // before Claimed, for the same reason
 		"Claimed",         // before all that offers: a job that has a worker is offered to nobody
 		"WaitForChecks",   // before Nominate: nobody is asked before quota may be used
 		"WaitForSiblings",
@@ -63,7 +66,7 @@ func TestRulesAreDescribed(t *testing.T) {
 
 func TestRules(t *testing.T) {
 	answered, passed := map[string]bool{}, map[string]bool{}
-	for _, c := range slices.Concat(endings, claims, offers, sets, growths) {
+	for _, c := range slices.Concat(endings, claims, offers, sets, growths, takeovers) {
 		t.Run(c.rule+"/"+c.name, func(t *testing.T) {
 			p := plan.Decide(c.when)
 			answered[p.Rule] = true

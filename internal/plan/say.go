@@ -125,7 +125,7 @@ func one(job *unstructured.Unstructured) []*unstructured.Unstructured {
 // shown as suspended, which has time.
 func (v *view) showStopped(p *Plan) {
 	for i := range v.Workers {
-		if w := &v.Workers[i]; w.Reachable && v.holds(w) {
+		if w := &v.Workers[i]; w.Reachable && (v.holds(w) || v.heldBy(w) != "") {
 			return
 		}
 	}

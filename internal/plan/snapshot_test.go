@@ -156,7 +156,7 @@ func offered(workers ...string) with {
 func placed(worker string) with {
 	return on(worker, func(s *plan.Snapshot, w *plan.Worker) {
 		wl := s.Workloads[0]
-		w.Jobs = []*unstructured.Unstructured{jobKind.Project(s.Jobs[0], wl, kinds.Marks{Origin: "m", Reservation: plan.Reservation(wl)})}
+		w.Jobs = []*unstructured.Unstructured{s.Kind.Project(s.Jobs[0], wl, kinds.Marks{Origin: "m", Reservation: plan.Reservation(wl)})}
 		w.Jobs[0].SetUID(types.UID(worker + "-job"))
 	})
 }
@@ -261,4 +261,6 @@ func evictedLongAgo(c *kueue.Workload) {
 }
 
 // markedByAnotherBuild: the hash is of Go types, so another build of Ferry gives another one.
-func markedByAnotherBuild(c *kueue.Workload) { c.Annotations[kinds.SpecHashAnnotation] = "0123456789abcdef" }
+func markedByAnotherBuild(c *kueue.Workload) {
+	c.Annotations[kinds.SpecHashAnnotation] = "0123456789abcdef"
+}

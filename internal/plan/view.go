@@ -22,6 +22,8 @@ const quiet = 2 * time.Second
 // view is a Snapshot with the objects of an earlier time set apart.
 type view struct {
 	Snapshot
+	// known are the Workloads before any is set apart.
+	known []*kueue.Workload
 	// stale are the copies on reachable workers that belong to an earlier
 	// reservation or an earlier job of the same name.
 	stale map[string][]Action
@@ -56,7 +58,7 @@ func (v *view) marksFor(wl *kueue.Workload) *copyMarks {
 }
 
 func newView(s Snapshot) *view {
-	v := &view{Snapshot: s, stale: map[string][]Action{}, mayRun: map[string]bool{}, joined: map[string][]*kueue.Workload{}, replaced: map[string][]*kueue.Workload{}, marksOf: map[types.UID]*copyMarks{}}
+	v := &view{Snapshot: s, known: s.Workloads, stale: map[string][]Action{}, mayRun: map[string]bool{}, joined: map[string][]*kueue.Workload{}, replaced: map[string][]*kueue.Workload{}, marksOf: map[types.UID]*copyMarks{}}
 	v.elastic = v.Kind != nil && len(v.Jobs) == 1 && v.Kind.Elastic(v.Jobs[0])
 	v.Workers = slices.Clone(s.Workers)
 	v.setJoinersApart()

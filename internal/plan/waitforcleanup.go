@@ -27,6 +27,8 @@ var waitForCleanup = Rule{
 			switch {
 			case w.Reachable && v.mayRun[w.Name]:
 				busy = append(busy, w.Name)
+			case w.Reachable && v.heldBy(&w) != "":
+				busy = append(busy, reason.HeldThere(w.Name, v.heldBy(&w)))
 			case !w.Reachable && w.InConfig && v.Host == "" && left > 0 && v.any(wasEvicted):
 				busy = append(busy, w.Name)
 				p.again(left)

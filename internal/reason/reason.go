@@ -75,6 +75,32 @@ func CopyGone(worker, what string) string {
 	return fmt.Sprintf("Admitting remote no longer exists: the %s is gone from worker %q before its result was seen; offering the job again", what, worker)
 }
 
+// Adopting says where Ferry takes over what MultiKueue made.
+func Adopting(workers string) string {
+	return "Taking over what MultiKueue made on " + workers
+}
+
+// LooksUp says that a worker is asked for a copy that it does not show.
+func LooksUp(worker string) string {
+	return fmt.Sprintf("Worker %q shows no copy of the job; asking it once more", worker)
+}
+
+const heldBegins = "Not run again anywhere: worker "
+
+// Held says why a job that is not seen to run is offered to nobody, and what to do.
+func Held(worker, origin string) string {
+	return fmt.Sprintf("%s%q may run this job, but its copy there has the multikueue-origin %q and is not known to be Ferry's; "+
+		"set multiKueue.origin to that value to take it over, or delete that copy and its job", heldBegins, worker, origin)
+}
+
+// IsHeld tells such a message from others.
+func IsHeld(message string) bool { return strings.HasPrefix(message, heldBegins) }
+
+// HeldThere names such a worker in a list.
+func HeldThere(worker, origin string) string {
+	return fmt.Sprintf("%s (its copy has the multikueue-origin %q: delete it there, or set multiKueue.origin to that value)", worker, origin)
+}
+
 // CopyChanged says that the Workload's spec on the manager moved on.
 func CopyChanged(worker string) string {
 	return fmt.Sprintf("The job changed after it went to worker %q; offering it again", worker)

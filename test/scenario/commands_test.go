@@ -51,6 +51,7 @@ func init() {
 		"delete-on":      func(s *session, a []string) { s.world.DeleteOnWorker(a[0], a[2], strings.ToTitle(a[1][:1])+a[1][1:]) },
 		"foreign":        (*session).foreign,
 		"remove-foreign": func(s *session, a []string) { s.world.RemoveForeign(a[0], a[1]) },
+		"by-multikueue":  (*session).byMultiKueue,
 		"drop-queue":     func(s *session, a []string) { s.world.DropQueue(a[0]) },
 		"make-queue":     func(s *session, a []string) { s.world.MakeQueue(a[0]) },
 		// The network, and Ferry itself.
@@ -195,6 +196,15 @@ func (s *session) foreign(a []string) {
 	if err := s.world.Foreign(a[0], a[1], origin); err != nil {
 		s.printf("%v", err)
 	}
+}
+
+// by-multikueue WORKER [ORIGIN]: what the worker holds was made by MultiKueue, with Ferry's origin if none is said
+func (s *session) byMultiKueue(a []string) {
+	origin := world.Origin
+	if len(a) > 1 {
+		origin = a[1]
+	}
+	s.world.ByMultiKueue(a[0], origin)
 }
 
 // fail-next WORKER VERB CODE

@@ -106,7 +106,7 @@ func (w *World) checkWorkerWrite(worker *Worker, write cluster.Write) {
 		w.checkCreate(worker, write.New)
 		return
 	}
-	if !ours(write.Old) {
+	if !ours(write.Old) && !adopts(write) {
 		w.Violation("invariant 2: Ferry tries to %s %s on %s, which is not its own", write.Verb, write.Key, worker.Name)
 	}
 	if write.Verb == "delete" {
@@ -115,6 +115,11 @@ func (w *World) checkWorkerWrite(worker *Worker, write cluster.Write) {
 			w.checkResultKept(worker, job)
 		}
 	}
+}
+
+// adopts: what has our origin, and lacks nothing but the marks, may get them.
+func adopts(write cluster.Write) bool {
+	return write.Verb == "patch" && kinds.Unmarked(write.Old) && ours(write.New)
 }
 
 func (w *World) checkCreate(worker *Worker, obj client.Object) {

@@ -184,6 +184,20 @@ func (f *ferry) sawWorker(worker string, d cache.Delivery) {
 			f.observer.Memory.Saw(worker, ref, d.Object())
 			f.enqueue(worker, ref)
 			f.enqueue(dispatchQueue, ref)
+			return
+		}
+		f.sawUnmarked(obj)
+	}
+}
+
+// sawUnmarked is the wiring of what MultiKueue made.
+func (f *ferry) sawUnmarked(obj client.Object) {
+	switch o := obj.(type) {
+	case *unstructured.Unstructured:
+		f.enqueue(dispatchQueue, kinds.RefOf(o))
+	case *kueue.Workload:
+		if wl := f.world.Manager.Workload(o.Namespace, o.Name); wl != nil {
+			f.enqueue(dispatchQueue, workloadRef(wl))
 		}
 	}
 }

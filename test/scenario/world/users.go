@@ -79,6 +79,34 @@ func (w *World) RemoveForeign(worker, name string) {
 	if job := w.JobOn(worker, name); job != nil && !ours(job) {
 		w.workers[worker].Cluster.Remove(cluster.KeyOf(job))
 	}
+	for _, wl := range w.Workloads(name) {
+		if c := w.workers[worker].Cluster.Workload(wl.Namespace, wl.Name); c != nil && !ours(c) {
+			w.workers[worker].Cluster.Remove(cluster.KeyOf(c))
+		}
+	}
+}
+
+// ByMultiKueue makes everything of Ferry's on a worker look as if MultiKueue had made it, with this origin.
+func (w *World) ByMultiKueue(worker, origin string) {
+	c := w.workers[worker].Cluster
+	held := c.List("Workload")
+	for _, kind := range cluster.JobKinds {
+		held = append(held, c.List(kind.Kind)...)
+	}
+	for _, obj := range held {
+		if obj.GetLabels()[kueue.MultiKueueOriginLabel] == "" {
+			continue
+		}
+		c.Edit(cluster.KeyOf(obj), func(obj client.Object) {
+			labels, annotations := obj.GetLabels(), obj.GetAnnotations()
+			labels[kueue.MultiKueueOriginLabel] = origin
+			for _, mark := range []string{kinds.JobAnnotation, kinds.ReservationAnnotation, kinds.WorkerAnnotation, kinds.SpecHashAnnotation, kueue.MultiKueueOriginUIDAnnotation} {
+				delete(annotations, mark)
+			}
+			obj.SetLabels(labels)
+			obj.SetAnnotations(annotations)
+		})
+	}
 }
 
 // DeleteOnWorker lets somebody on the worker delete Ferry's copy, of the job or of its Workload.
