@@ -29,7 +29,7 @@ var spawner = sync.OnceValue(func() chan<- spawnRequest {
 
 // Spawn starts a command that dies with this process and does not hear the terminal's Ctrl-C.
 func Spawn(cmd *exec.Cmd) error {
-	keepInherited()
+	closeInheritedOnExec()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	r := spawnRequest{cmd: cmd, result: make(chan error, 1)}
 	spawner() <- r
@@ -38,14 +38,14 @@ func Spawn(cmd *exec.Cmd) error {
 
 // Detach starts a command that outlives this process and its terminal.
 func Detach(cmd *exec.Cmd) error {
-	keepInherited()
+	closeInheritedOnExec()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd.Start()
 }
 
-// keepInherited keeps from children what this process was given beside its standard streams, and Go does not know of:
+// closeInheritedOnExec keeps from children what this process was given beside its standard streams, and Go does not know of:
 // the lock of a flock(1) around us would last as long as they live.
-func keepInherited() {
+func closeInheritedOnExec() {
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return // without /proc nothing can be known
