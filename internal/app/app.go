@@ -20,6 +20,7 @@ import (
 	"ferry.dev/ferry/internal/controllers/check"
 	"ferry.dev/ferry/internal/controllers/dispatch"
 	"ferry.dev/ferry/internal/controllers/lane"
+	"ferry.dev/ferry/internal/controllers/mirror"
 	"ferry.dev/ferry/internal/controllers/worker"
 	"ferry.dev/ferry/internal/fleet"
 	"ferry.dev/ferry/internal/inlet"
@@ -81,6 +82,7 @@ func managerConfig(o Options) (*rest.Config, error) {
 // assemble is the list of Ferry's parts.
 func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) error {
 	table := Table(o.Config)
+	statuses := &inlet.Inlet[kinds.Ref]{}
 	w := &wiring{in: &inlet.Inlet[kinds.Ref]{}, clusters: &inlet.Inlet[reconcile.Request]{}, log: o.Log}
 	var err error
 	if w.jobs, err = jobs.New(jobsOptions(mgr, o, table)); err != nil {
@@ -98,14 +100,18 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 	w.lanes = &lane.Lanes{Observer: w.observer, Applier: applier, Poke: func(ref kinds.Ref) { w.in.Add(ref) }, Log: o.Log.WithName("lane")}
 	w.dispatch = &dispatch.Reconciler{
 		Observer: w.observer, Applier: applier, Decided: countDecisions(metrics.Registry),
-		Poke: func(worker string, ref kinds.Ref) { w.lanes.Add(worker, ref) },
+		Poke:   func(worker string, ref kinds.Ref) { w.lanes.Add(worker, ref) },
+		Mirror: func(ref kinds.Ref) { statuses.Add(ref) },
 	}
+	limit := o.Config.ClientConnection
+	mirrors := &mirror.Reconciler{Observer: w.observer, Applier: applier, Budget: mirror.BudgetOf(*limit.QPS, int(*limit.Burst))}
 	for _, add := range []func() error{
 		func() error {
 			return mgr.GetFieldIndexer().IndexField(ctx, &kueue.Workload{}, observe.JobIndex, observe.OwnerIndex)
 		},
 		func() error { return startInformers(ctx, mgr) },
 		func() error { return dispatch.Setup(mgr, w.dispatch, w.in, w.listen) },
+		func() error { return mirror.Setup(mgr, mirrors, statuses) },
 		func() error { return check.Setup(mgr) },
 		func() error { return worker.Setup(mgr, workerOptions(o.Config, w)) },
 		func() error {

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"sync"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,17 +30,18 @@ type wiring struct {
 	in       *inlet.Inlet[kinds.Ref]
 	clusters *inlet.Inlet[reconcile.Request]
 	log      logr.Logger
-	queues   queues
 }
 
 // changed is told every change in a worker's caches.
 func (w *wiring) changed(name string, obj client.Object) {
 	switch o := obj.(type) {
 	case *kueue.LocalQueue:
-		w.queueChanged(name, o)
+		w.in.Add(w.dispatch.WaitingFor(context.Background(), o)...)
 	case *metav1.PartialObjectMetadata:
-		// Somebody's object came or went under a name that a job may have.
-		w.in.Add(kinds.Ref{Kind: o.GroupVersionKind().GroupKind().String(), Namespace: o.Namespace, Name: o.Name})
+		// Somebody's object came or went; it matters only under the name of a job.
+		if ref := (kinds.Ref{Kind: o.GroupVersionKind().GroupKind().String(), Namespace: o.Namespace, Name: o.Name}); w.observer.Submitted(context.Background(), ref) {
+			w.in.Add(ref)
+		}
 	default:
 		ref, ours := kinds.CopyOf(obj)
 		if !ours {
@@ -68,28 +68,14 @@ func (w *wiring) unmarked(obj client.Object) {
 	}
 }
 
-// queueChanged decides anew about all jobs when a queue comes or goes. Its
-// status changes with every job and is of no interest.
-func (w *wiring) queueChanged(name string, q *kueue.LocalQueue) {
-	conn, reachable := w.fleet.Conn(name)
-	if !reachable {
-		return
-	}
-	exists := conn.Reader().Get(context.Background(), client.ObjectKeyFromObject(q), &kueue.LocalQueue{}) == nil
-	if w.queues.changed(name, client.ObjectKeyFromObject(q), exists) {
-		w.in.Add(w.dispatch.Unfinished(context.Background())...)
-	}
-}
-
 // state is told when a worker is connected, lost or removed, and when it starts or stops to serve a kind.
 func (w *wiring) state(name string, s fleet.Status) {
 	w.clusters.Add(worker.Request(name))
 	if !s.Usable() {
 		w.observer.Memory.Lost(name)
-		w.queues.forget(name)
 	}
 	ctx := context.Background()
-	w.in.Add(w.dispatch.Unfinished(ctx)...)
+	w.in.Add(w.dispatch.Concerned(ctx, name)...)
 	if s.Reach == fleet.Unknown {
 		w.lanes.Close(name)
 		return
@@ -142,30 +128,4 @@ func eachObject(list client.ObjectList, f func(client.Object)) {
 			f(&l.Items[i])
 		}
 	}
-}
-
-// queues remembers which queues exist on which worker.
-type queues struct {
-	mu    sync.Mutex
-	known map[string]map[client.ObjectKey]bool
-}
-
-func (q *queues) changed(worker string, key client.ObjectKey, exists bool) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.known == nil {
-		q.known = map[string]map[client.ObjectKey]bool{}
-	}
-	if q.known[worker] == nil {
-		q.known[worker] = map[client.ObjectKey]bool{}
-	}
-	was, known := q.known[worker][key]
-	q.known[worker][key] = exists
-	return !known || was != exists
-}
-
-func (q *queues) forget(worker string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	delete(q.known, worker)
 }

@@ -143,7 +143,7 @@ func (c *conn) coreMirrors() map[string]mirrored {
 			object: &kueue.Workload{}, selector: c.ours(), strip: stripManaged, index: c.options.Index, handler: onChange(told),
 		},
 		"LocalQueue": {
-			object: &kueue.LocalQueue{}, selector: labels.Everything(), strip: stripManaged, handler: onChange(told),
+			object: &kueue.LocalQueue{}, selector: labels.Everything(), strip: stripManaged, handler: onNames(told),
 		},
 	}
 }

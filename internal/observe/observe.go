@@ -89,6 +89,17 @@ func (o *Observer) Snapshot(ctx context.Context, ref kinds.Ref) (plan.Snapshot, 
 	return s, nil
 }
 
+// Submitted tells whether the manager may have such a job, from the cache.
+func (o *Observer) Submitted(ctx context.Context, ref kinds.Ref) bool {
+	kind := o.Kinds.ByName(ref.Kind)
+	if kind == nil {
+		return false
+	}
+	job := &unstructured.Unstructured{}
+	job.SetGroupVersionKind(kind.GVK)
+	return !apierrors.IsNotFound(o.Manager.Get(ctx, ref.Key(), job))
+}
+
 // isOver tells whether all Workloads of the job are finished, on the manager or already on a worker.
 func isOver(s *plan.Snapshot) bool {
 	return allFinished(s.Workloads) || slices.ContainsFunc(s.Workers, func(w plan.Worker) bool { return allFinished(w.Workloads) })

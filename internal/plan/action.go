@@ -57,6 +57,17 @@ type MirrorStatus struct {
 	Urgent bool
 }
 
+// Leisurely are the statuses of a plan that nobody waits for.
+func Leisurely(p Plan) []MirrorStatus {
+	var some []MirrorStatus
+	for _, a := range p.Manager {
+		if m, is := a.(MirrorStatus); is && !m.Urgent {
+			some = append(some, m)
+		}
+	}
+	return some
+}
+
 // Finish ends the manager's Workload.
 type Finish struct {
 	Workload        *kueue.Workload

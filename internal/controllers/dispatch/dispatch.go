@@ -29,6 +29,8 @@ type Reconciler struct {
 	Applier  *apply.Applier
 	// Poke tells a worker's lane that the plan has work for it.
 	Poke func(worker string, ref kinds.Ref)
+	// Mirror tells that the job's status is another one on its worker, which nobody waits for.
+	Mirror func(ref kinds.Ref)
 	// Decided is told every plan, for metrics; may be nil.
 	Decided func(plan.Plan)
 
@@ -79,18 +81,21 @@ func (r *Reconciler) pass(ctx context.Context, ref kinds.Ref) (wrote bool, again
 // is refused holds up nothing else: the manager may refuse it for as long as it is so.
 func (r *Reconciler) write(ctx context.Context, ref kinds.Ref, p plan.Plan, now time.Time) (wrote bool, again time.Duration, err error) {
 	again = p.Again
-	if len(p.Manager) == 0 {
-		r.pace.settled(ref)
+	if len(plan.Leisurely(p)) > 0 {
+		r.Mirror(ref)
 	}
 	var refused []error
 	for _, action := range p.Manager {
-		if left := r.pace.hold(ref, action, now); left > 0 {
+		mirror, isMirror := action.(plan.MirrorStatus)
+		if isMirror && !mirror.Urgent {
+			continue
+		}
+		if left := r.pace.hold(action, now); left > 0 {
 			again = sooner(again, left)
 			continue
 		}
 		log.FromContext(ctx).V(2).Info("Writing to the manager", "job", ref.String(), "rule", p.Rule, "action", action.String(), "because", p.Because)
 		err := r.Applier.OnManager(ctx, ref, action)
-		_, isMirror := action.(plan.MirrorStatus)
 		switch {
 		case err == nil:
 			wrote = true

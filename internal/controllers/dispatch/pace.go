@@ -7,13 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/plan"
 )
-
-// batch is how long changes of a running job's status are gathered before they
-// are mirrored: a start and an end are several changes within milliseconds.
-const batch = 100 * time.Millisecond
 
 // What only informs is written once a minute for a Workload, but for the first few times, and for all
 // of them together no more often than every informGap: it never takes the place of what moves jobs.
@@ -23,12 +18,11 @@ const (
 	informGap   = 20 * time.Millisecond
 )
 
-// pace holds back writes that another one is likely to supersede, or that have time.
+// pace holds back writes that have time.
 type pace struct {
 	mu     sync.Mutex
-	since  map[kinds.Ref]map[types.UID]time.Time // when a write to an object, held back, was first wanted
-	told   map[types.UID]told                    // what Workloads had of the budget for information
-	latest time.Time                             // the last turn that was given for information
+	told   map[types.UID]told // what Workloads had of the budget for information
+	latest time.Time          // the last turn that was given for information
 	swept  time.Time
 }
 
@@ -39,24 +33,17 @@ type told struct {
 }
 
 // hold tells how long an action still has to wait; zero: it is due.
-func (p *pace) hold(ref kinds.Ref, action plan.Action, now time.Time) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch a := action.(type) {
-	case plan.SetCheck:
-		if a.Informs {
-			return p.inform(a.Workload.UID, now)
-		}
-	case plan.MirrorStatus:
-		if !a.Urgent {
-			return p.gather(ref, a.Job.GetUID(), now)
-		}
+func (p *pace) hold(action plan.Action, now time.Time) time.Duration {
+	if a, is := action.(plan.SetCheck); is && a.Informs {
+		return p.inform(a.Workload.UID, now)
 	}
 	return 0
 }
 
 // inform tells when a Workload may be told something.
 func (p *pace) inform(uid types.UID, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.sweep(now)
 	t := p.told[uid]
 	if left := t.spent.Add(-(informBurst - 1) * informEvery).Sub(now); left > 0 {
@@ -103,31 +90,4 @@ func (p *pace) sweep(now time.Time) {
 			return t.spent.Before(now) && t.turn.Add(informEvery).Before(now)
 		})
 	}
-}
-
-// gather holds back a status for a moment, as more changes are likely to follow.
-func (p *pace) gather(ref kinds.Ref, uid types.UID, now time.Time) time.Duration {
-	first, waits := p.since[ref][uid]
-	if !waits {
-		first = now
-		if p.since == nil {
-			p.since = map[kinds.Ref]map[types.UID]time.Time{}
-		}
-		if p.since[ref] == nil {
-			p.since[ref] = map[types.UID]time.Time{}
-		}
-		p.since[ref][uid] = first
-	}
-	if left := first.Add(batch).Sub(now); left > 0 {
-		return left
-	}
-	delete(p.since[ref], uid)
-	return 0
-}
-
-// settled forgets what was held back, as nothing is wanted any more.
-func (p *pace) settled(ref kinds.Ref) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.since, ref)
 }

@@ -87,17 +87,37 @@ func everyJob[T client.Object](r *Reconciler) handler.TypedEventHandler[T, kinds
 	}
 }
 
-// Unfinished lists the jobs of all Workloads that are not finished, from the cache.
+// Unfinished lists the jobs of all Workloads that are not finished.
 func (r *Reconciler) Unfinished(ctx context.Context) []kinds.Ref {
+	return r.pick(ctx, func(*kueue.Workload) bool { return true })
+}
+
+// Concerned lists the jobs to which it may matter that a worker comes or goes: those that
+// have none, and those that have this one. What else it holds goes through its lane.
+func (r *Reconciler) Concerned(ctx context.Context, worker string) []kinds.Ref {
+	return r.pick(ctx, func(wl *kueue.Workload) bool {
+		return wl.Status.ClusterName == nil || *wl.Status.ClusterName == worker
+	})
+}
+
+// WaitingFor lists the jobs that have no worker, to which a queue on one may matter.
+func (r *Reconciler) WaitingFor(ctx context.Context, queue *kueue.LocalQueue) []kinds.Ref {
+	return r.pick(ctx, func(wl *kueue.Workload) bool {
+		return wl.Status.ClusterName == nil && wl.Namespace == queue.Namespace && string(wl.Spec.QueueName) == queue.Name
+	})
+}
+
+// pick lists the jobs of those unfinished Workloads that are wanted, from the cache.
+func (r *Reconciler) pick(ctx context.Context, wanted func(*kueue.Workload) bool) []kinds.Ref {
 	list := &kueue.WorkloadList{}
 	if err := r.Observer.Manager.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listing Workloads to decide anew about all jobs")
+		ctrl.LoggerFrom(ctx).Error(err, "Listing Workloads to decide anew about jobs")
 		return nil
 	}
 	var refs []kinds.Ref
 	for i := range list.Items {
-		if !observe.Finished(&list.Items[i]) {
-			ref, _ := kinds.Owner(&list.Items[i])
+		if wl := &list.Items[i]; !observe.Finished(wl) && wanted(wl) {
+			ref, _ := kinds.Owner(wl)
 			refs = append(refs, ref)
 		}
 	}

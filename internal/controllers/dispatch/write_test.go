@@ -63,3 +63,18 @@ func TestOneRefusedStatusHoldsUpNoOther(t *testing.T) {
 		})
 	}
 }
+
+// TestStatusesThatHaveTimeAreLeft: what nobody waits for is written with a queue and a budget of its own.
+func TestStatusesThatHaveTimeAreLeft(t *testing.T) {
+	g := NewWithT(t)
+	var told []kinds.Ref
+	r := &Reconciler{Mirror: func(ref kinds.Ref) { told = append(told, ref) }} // it has no Applier: a write would panic
+	job := &unstructured.Unstructured{}
+	job.SetName("train")
+	ref := kinds.Ref{Kind: "Job.batch", Namespace: "team-a", Name: "train"}
+	table := kinds.NewTable([]string{"batch/job"})
+	wrote, _, err := r.write(t.Context(), ref, plan.Plan{Manager: []plan.Action{plan.MirrorStatus{Kind: table.Rows()[0], Job: job}}}, time.Unix(0, 0))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(wrote).To(BeFalse())
+	g.Expect(told).To(Equal([]kinds.Ref{ref}))
+}

@@ -240,7 +240,7 @@ func (w *World) holdsClaim(worker string, job *unstructured.Unstructured) bool {
 
 // afterReconcile notes that Ferry had its chance with a job on a worker.
 func (w *World) afterReconcile(queue string, ref kinds.Ref) {
-	if queue == dispatchQueue || w.ferry == nil {
+	if queue == dispatchQueue || queue == mirrorQueue || w.ferry == nil {
 		return
 	}
 	worker := w.workers[queue]

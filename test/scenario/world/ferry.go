@@ -18,6 +18,7 @@ import (
 	"ferry.dev/ferry/internal/apply"
 	"ferry.dev/ferry/internal/controllers/dispatch"
 	"ferry.dev/ferry/internal/controllers/lane"
+	"ferry.dev/ferry/internal/controllers/mirror"
 	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/observe"
 	"ferry.dev/ferry/internal/plan"
@@ -28,6 +29,9 @@ import (
 // dispatchQueue is where the manager's queue stands among the workers' lanes.
 const dispatchQueue = ""
 
+// mirrorQueue is where the queue of the statuses stands among them.
+const mirrorQueue = "mirror"
+
 var metrics = apply.NewMetrics(prometheus.NewRegistry(), "standalone")
 
 // ferry is one life of the process: all that a restart loses.
@@ -36,6 +40,7 @@ type ferry struct {
 	cache    *cache.Cache
 	observer *observe.Observer
 	dispatch *dispatch.Reconciler
+	mirror   *mirror.Reconciler
 	lanes    map[string]*lane.Reconciler
 	queues   map[string]*queue
 	// names are the queues in a fixed order.
@@ -68,8 +73,11 @@ func (w *World) StartFerry() {
 	f.dispatch = &dispatch.Reconciler{
 		Observer: f.observer, Applier: applier,
 		Poke:    func(worker string, ref kinds.Ref) { f.enqueue(worker, ref) },
+		Mirror:  func(ref kinds.Ref) { f.enqueue(mirrorQueue, ref) },
 		Decided: func(p plan.Plan) { w.decided(f.now, p) },
 	}
+	f.addQueue(mirrorQueue)
+	f.mirror = &mirror.Reconciler{Observer: f.observer, Applier: applier}
 	for _, name := range w.names {
 		f.addQueue(name)
 		f.lanes[name] = &lane.Reconciler{
@@ -134,7 +142,16 @@ func (f *ferry) sawManager(d cache.Delivery) {
 
 // everyJob decides anew about all jobs that are not finished.
 func (f *ferry) everyJob() {
-	for _, ref := range f.dispatch.Unfinished(context.Background()) {
+	f.enqueueAll(f.dispatch.Unfinished(context.Background()))
+}
+
+// workerChanged decides anew about those jobs that a worker matters to, as it comes or goes.
+func (f *ferry) workerChanged(name string) {
+	f.enqueueAll(f.dispatch.Concerned(context.Background(), name))
+}
+
+func (f *ferry) enqueueAll(refs []kinds.Ref) {
+	for _, ref := range refs {
 		f.enqueue(dispatchQueue, ref)
 	}
 }
@@ -175,10 +192,12 @@ func (f *ferry) sawWorker(worker string, d cache.Delivery) {
 	switch obj := d.Object().(type) {
 	case *kueue.LocalQueue:
 		if d.Old == nil || d.New == nil {
-			f.everyJob()
+			f.enqueueAll(f.dispatch.WaitingFor(context.Background(), obj))
 		}
 	case *metav1.PartialObjectMetadata:
-		f.enqueue(dispatchQueue, kinds.Ref{Kind: obj.GroupVersionKind().GroupKind().String(), Namespace: obj.Namespace, Name: obj.Name})
+		if ref := (kinds.Ref{Kind: obj.GroupVersionKind().GroupKind().String(), Namespace: obj.Namespace, Name: obj.Name}); f.observer.Submitted(context.Background(), ref) {
+			f.enqueue(dispatchQueue, ref)
+		}
 	default:
 		if ref, ours := kinds.CopyOf(d.Object()); ours {
 			f.observer.Memory.Saw(worker, ref, d.Object())
@@ -206,8 +225,13 @@ func (f *ferry) sawUnmarked(obj client.Object) {
 func (f *ferry) reconcile(queue string, ref kinds.Ref) {
 	q, before := f.queues[queue], f.now
 	f.busy[queue] = append(f.busy[queue], ref)
-	var r reconcile.TypedReconciler[kinds.Ref] = f.dispatch
-	if queue != dispatchQueue {
+	var r reconcile.TypedReconciler[kinds.Ref]
+	switch queue {
+	case dispatchQueue:
+		r = f.dispatch
+	case mirrorQueue:
+		r = f.mirror
+	default:
 		r = f.lanes[queue]
 	}
 	f.now = ref
@@ -227,10 +251,14 @@ func (f *ferry) reconcile(queue string, ref kinds.Ref) {
 }
 
 func queueName(queue string) string {
-	if queue == dispatchQueue {
+	switch queue {
+	case dispatchQueue:
 		return "dispatch"
+	case mirrorQueue:
+		return "mirror"
+	default:
+		return "lane " + queue
 	}
-	return "lane " + queue
 }
 
 // nextWake is when something that waits for the time is due; zero when nothing does.

@@ -87,7 +87,7 @@ func (w *World) refuseOnManager(kind string) error {
 // connected is the wiring: whatever concerns this worker is decided anew.
 func (w *World) connected(name string) {
 	w.workers[name].link.cache.Replay()
-	w.ferry.everyJob()
+	w.ferry.workerChanged(name)
 	w.ferry.enqueue(name, w.ferry.held(name)...)
 }
 
@@ -107,7 +107,7 @@ func (w *World) Notice(name string) {
 	w.disconnect(worker)
 	worker.lostSince = w.Clock.Now()
 	w.Tracef("fleet: %s lost", name)
-	w.ferry.everyJob()
+	w.ferry.workerChanged(name)
 }
 
 func (w *World) disconnect(worker *Worker) {

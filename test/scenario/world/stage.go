@@ -57,7 +57,7 @@ func (w *World) RemoveCluster(name string) {
 	w.disconnect(w.workers[name])
 	w.Tracef("admin: MultiKueueCluster %s deleted", name)
 	if w.ferry != nil {
-		w.ferry.everyJob()
+		w.ferry.workerChanged(name)
 	}
 }
 
