@@ -146,7 +146,7 @@ func policy(c *config.Configuration, origin string) plan.Policy {
 	}
 	return plan.Policy{
 		Origin: origin, Dispatcher: c.MultiKueue.DispatcherName, WorkerLostTimeout: c.MultiKueue.WorkerLostTimeout.Duration,
-		Placement: placement.ByName(c.MultiKueue.DispatcherName, step, round),
+		PlaceTimeout: c.Workers.PlaceTimeout.Duration, Placement: placement.ByName(c.MultiKueue.DispatcherName, step, round),
 	}
 }
 

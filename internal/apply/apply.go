@@ -71,6 +71,9 @@ func (a *Applier) check(ctx context.Context, ref kinds.Ref, act plan.SetCheck) e
 	if err != nil {
 		return err
 	}
+	if act.Rest != nil {
+		a.Memory.Rest(act.Rest.Worker, ref, *act.Rest, a.Clock.Now())
+	}
 	if act.Event {
 		kind := corev1.EventTypeNormal
 		if act.Warning {

@@ -31,6 +31,13 @@ var (
 
 // OnWorker carries out one action on a worker; to is a live client of it.
 func (a *Applier) OnWorker(ctx context.Context, worker string, to client.Client, ref kinds.Ref, action plan.Action) error {
+	if err := a.onWorker(ctx, worker, to, ref, action); err != nil {
+		return fmt.Errorf("%s on worker %s: %w", action, worker, err)
+	}
+	return nil
+}
+
+func (a *Applier) onWorker(ctx context.Context, worker string, to client.Client, ref kinds.Ref, action plan.Action) error {
 	switch act := action.(type) {
 	case plan.CreateWorkload:
 		made, err := create(ctx, to, act.Copy.DeepCopy())
@@ -60,7 +67,7 @@ func (a *Applier) OnWorker(ctx context.Context, worker string, to client.Client,
 	case plan.Delete:
 		return a.remove(ctx, worker, to, ref, act)
 	default:
-		return fmt.Errorf("%s is not an action for a worker", action)
+		return errors.New("this is not an action for a worker")
 	}
 }
 
@@ -69,11 +76,11 @@ func (a *Applier) OnWorker(ctx context.Context, worker string, to client.Client,
 func (a *Applier) edit(ctx context.Context, worker string, to client.Client, ref kinds.Ref, act plan.EditJob) error {
 	job := act.Want.DeepCopy()
 	err := to.Patch(ctx, job, client.MergeFromWithOptions(act.Copy, client.MergeFromWithOptimisticLock{}))
-	return a.patched(worker, ref, act, job, err)
+	return a.patched(worker, ref, job, err)
 }
 
 // patched remembers what a patch made of an object, or that it was not there to be patched.
-func (a *Applier) patched(worker string, ref kinds.Ref, action plan.Action, obj client.Object, err error) error {
+func (a *Applier) patched(worker string, ref kinds.Ref, obj client.Object, err error) error {
 	switch {
 	case err == nil:
 		obj.SetManagedFields(nil)
@@ -81,9 +88,9 @@ func (a *Applier) patched(worker string, ref kinds.Ref, action plan.Action, obj 
 		return nil
 	case apierrors.IsNotFound(err):
 		a.Memory.Gone(worker, ref, obj.GetUID())
-		return fmt.Errorf("%s on worker %s: %w", action, worker, ErrGone)
+		return ErrGone
 	default:
-		return fmt.Errorf("%s on worker %s: %w", action, worker, err)
+		return err
 	}
 }
 
@@ -141,22 +148,38 @@ func foreign(obj client.Object) error {
 	return foreignError{fmt.Sprintf("holds a %s of this name that Ferry did not create", kind)}
 }
 
+// Refused tells an answer that will be the same when the same is asked again
+// from a fault that passes.
+func Refused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsNotFound(err) ||
+		apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
+// Tell lets administrators and the job's user know what a worker refused.
+func (a *Applier) Tell(worker string, ref kinds.Ref, wls []*kueue.Workload, action plan.Action, err error) {
+	reasonOf := "ChangeRefused"
+	switch action.(type) {
+	case plan.CreateJob, plan.CreateWorkload:
+		reasonOf, wls = "CopyRefused", nil // the check says so
+	}
+	a.Recorder.Eventf(clusterReference(worker), nil, corev1.EventTypeWarning, reasonOf, "Dispatch", "%s", reason.Note(fmt.Sprintf("%s: %v", ref, err)))
+	for _, wl := range wls {
+		a.Recorder.Eventf(wl, nil, corev1.EventTypeWarning, reasonOf, "Dispatch", "%s", reason.Note(err.Error()))
+	}
+}
+
 // refused keeps the job off a worker that will not take its copy, whatever is
-// tried, and says so in the job's message and in an event. Faults that pass are
-// for the caller to retry.
+// tried, which the job's message says.
 func (a *Applier) refused(worker string, ref kinds.Ref, action plan.Action, err error) error {
 	var isForeign foreignError
 	switch {
 	case errors.As(err, &isForeign):
-		a.Memory.Block(worker, ref, isForeign.what, a.Clock.Now())
+		a.Memory.Rest(worker, ref, plan.Rest{Worker: worker, Why: isForeign.what}, a.Clock.Now())
 		return nil
-	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err), apierrors.IsRequestEntityTooLargeError(err):
-		a.Memory.Block(worker, ref, "refused the copy: "+reason.Brief(err.Error()), a.Clock.Now())
-		a.Recorder.Eventf(clusterReference(worker), nil, corev1.EventTypeWarning, "CopyRefused", "Dispatch", "%s", reason.Note(fmt.Sprintf("%s: %s: %v", ref, action, err)))
-		return nil
-	default:
-		return fmt.Errorf("%s on worker %s: %w", action, worker, err)
+	case Refused(err):
+		a.Memory.Rest(worker, ref, plan.Rest{Worker: worker, Why: "refused the copy: " + reason.Brief(err.Error())}, a.Clock.Now())
 	}
+	return err
 }
 
 // clusterReference lets an event be about a MultiKueueCluster that nobody has read.
@@ -167,7 +190,7 @@ func clusterReference(worker string) *corev1.ObjectReference {
 func (a *Applier) setPriority(ctx context.Context, worker string, to client.Client, ref kinds.Ref, act plan.SetPriority) error {
 	wl := act.Copy.DeepCopy()
 	wl.Spec.Priority, wl.Spec.PriorityClassRef = act.Priority, act.PriorityClassRef
-	return a.patched(worker, ref, act, wl, to.Patch(ctx, wl, client.MergeFrom(act.Copy)))
+	return a.patched(worker, ref, wl, to.Patch(ctx, wl, client.MergeFrom(act.Copy)))
 }
 
 // resize patches nothing but the sizes: a later version of the API may know fields of a pod set that this one does not.
@@ -183,7 +206,7 @@ func (a *Applier) resize(ctx context.Context, worker string, to client.Client, r
 	if err != nil {
 		return fmt.Errorf("%s: encode the patch: %w", act, err)
 	}
-	return a.patched(worker, ref, act, wl, to.Patch(ctx, wl, client.RawPatch(types.JSONPatchType, raw)))
+	return a.patched(worker, ref, wl, to.Patch(ctx, wl, client.RawPatch(types.JSONPatchType, raw)))
 }
 
 // ownWorkload may write a controller over one that is gone: a job that was deleted and made anew.
@@ -191,7 +214,7 @@ func (a *Applier) ownWorkload(ctx context.Context, worker string, to client.Clie
 	wl := act.Copy.DeepCopy()
 	wl.OwnerReferences = owners(act)
 	err := to.Patch(ctx, wl, client.MergeFromWithOptions(act.Copy, client.MergeFromWithOptimisticLock{}))
-	return a.patched(worker, ref, act, wl, err)
+	return a.patched(worker, ref, wl, err)
 }
 
 // owners block no deletion of the job: that would take a right that Ferry does not have.
@@ -210,7 +233,7 @@ func (a *Applier) letGo(ctx context.Context, worker string, to client.Client, re
 	obj := act.Copy.DeepCopy()
 	controllerutil.RemoveFinalizer(obj, act.Finalizer)
 	err := to.Patch(ctx, obj, client.MergeFromWithOptions(act.Copy, client.MergeFromWithOptimisticLock{}))
-	return a.patched(worker, ref, act, obj, err)
+	return a.patched(worker, ref, obj, err)
 }
 
 // remove deletes an object with its dependents, only as long as it is the one
@@ -226,7 +249,7 @@ func (a *Applier) remove(ctx context.Context, worker string, to client.Client, r
 	}
 	err := to.Delete(ctx, obj, only, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("%s: %w", act, err)
+		return err
 	}
 	if err != nil {
 		a.Memory.Gone(worker, ref, act.UID)

@@ -64,6 +64,7 @@ func (m *MultiKueue) setDefaults() {
 func (w *Workers) setDefaults() {
 	w.ClientConnection.setDefaults(200, 400)
 	w.RequestTimeout = cmp.Or(w.RequestTimeout, duration(10*time.Second))
+	w.PlaceTimeout = cmp.Or(w.PlaceTimeout, duration(time.Minute))
 	w.ProbeInterval = cmp.Or(w.ProbeInterval, duration(5*time.Second))
 	w.ProbeTimeout = cmp.Or(w.ProbeTimeout, duration(5*time.Second))
 	w.FailureThreshold = cmp.Or(w.FailureThreshold, new(int32(3)))

@@ -32,6 +32,7 @@ multiKueue:
 workers:
   clientConnection: {qps: -1, burst: 7}
   requestTimeout: 1s
+  placeTimeout: 20s
   probeInterval: 2s
   probeTimeout: 3s
   failureThreshold: 4
@@ -52,7 +53,7 @@ workers:
 	g.Expect(c.MultiKueue.ExternalFrameworks).To(ConsistOf(ExternalFramework{Name: "PipelineRun.v1.tekton.dev", ManagedBy: "spec.managedBy", StatusSubresource: new(true)}))
 	g.Expect(c.Workers).To(Equal(Workers{
 		ClientConnection: ClientConnection{QPS: new(float32(-1)), Burst: new(int32(7))},
-		RequestTimeout:   duration(time.Second), ProbeInterval: duration(2 * time.Second), ProbeTimeout: duration(3 * time.Second),
+		RequestTimeout:   duration(time.Second), PlaceTimeout: duration(20 * time.Second), ProbeInterval: duration(2 * time.Second), ProbeTimeout: duration(3 * time.Second),
 		FailureThreshold: new(int32(4)), KubeConfigPathPrefix: "/kubeconfigs",
 		ReconnectBackoff:         ReconnectBackoff{Initial: duration(5 * time.Second), Max: duration(6 * time.Second)},
 		AllowInsecureKubeConfigs: true,

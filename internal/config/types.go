@@ -138,6 +138,8 @@ type Workers struct {
 	ClientConnection ClientConnection `json:"clientConnection"`
 	// Deadline of a single request, watches excepted.
 	RequestTimeout *metav1.Duration `json:"requestTimeout"`
+	// How long a job that a worker admitted may take to be created there while that fails; then the worker rests for this job, 30 s at first, and the job is offered again. `0s` is for ever.
+	PlaceTimeout *metav1.Duration `json:"placeTimeout"`
 	// Time between two probes of a connected worker.
 	ProbeInterval *metav1.Duration `json:"probeInterval"`
 	// Deadline of a probe.

@@ -123,6 +123,7 @@ func (w Workers) validate(at *field.Path) field.ErrorList {
 	errs := slices.Concat(
 		w.ClientConnection.validate(at.Child("clientConnection")),
 		checkPositive(at.Child("requestTimeout"), w.RequestTimeout),
+		checkNotNegative(at.Child("placeTimeout"), w.PlaceTimeout),
 		checkPositive(at.Child("probeInterval"), w.ProbeInterval),
 		checkPositive(at.Child("probeTimeout"), w.ProbeTimeout),
 		checkAtLeastOne(at.Child("failureThreshold"), *w.FailureThreshold),

@@ -106,6 +106,7 @@ func TestValidate(t *testing.T) {
 		"cluster profile":           {"multiKueue: {clusterProfile: {accessProviders: [{name: x}]}}", "multiKueue.clusterProfile: Forbidden: ClusterProfiles are not supported yet"},
 		"workers' qps":              {"workers: {clientConnection: {qps: 0}}", "workers.clientConnection.qps"},
 		"request timeout":           {"workers: {requestTimeout: 0s}", `workers.requestTimeout: Invalid value: "0s": must be more than 0s`},
+		"place timeout":             {"workers: {placeTimeout: -1s}", "workers.placeTimeout"},
 		"probe interval":            {"workers: {probeInterval: 0s}", "workers.probeInterval"},
 		"probe timeout":             {"workers: {probeTimeout: -1s}", "workers.probeTimeout"},
 		"failure threshold":         {"workers: {failureThreshold: 0}", "workers.failureThreshold: Invalid value: 0"},

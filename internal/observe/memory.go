@@ -31,10 +31,6 @@ const (
 	choosesFor = 30 * time.Second
 	// soughtFor is how long the answer of a worker that was asked for a copy holds.
 	soughtFor = time.Minute
-	// A worker that refused a job's copy is not asked again for blockedFor, and
-	// twice as long after each further refusal, up to blockedMost.
-	blockedFor  = 30 * time.Second
-	blockedMost = 16 * blockedFor
 )
 
 // Memory is what this process knows and no cache shows yet, or any more: what
@@ -47,8 +43,12 @@ type Memory struct {
 	deleted map[types.UID]time.Time
 	hosts   map[kinds.Ref]string
 	missing map[place]time.Time
-	blocks  map[place]block
 	sought  map[place]plan.Sought
+	rests   map[place]rest
+	// claims are since when this process knows of the claim that a job has.
+	claims map[kinds.Ref]claim
+	// troubles are the writes to workers that do not go through, by what they are.
+	troubles map[place]map[string]trouble
 	// families are by namespace and name, relatives are the families of jobs.
 	families  map[string]*family
 	relatives map[kinds.Ref]string
@@ -65,17 +65,12 @@ type written struct {
 	at  time.Time
 }
 
-type block struct {
-	why   string
-	until time.Time
-	lasts time.Duration
-}
-
 // NewMemory returns an empty memory.
 func NewMemory() *Memory {
 	return &Memory{
 		wrote: map[place][]written{}, deleted: map[types.UID]time.Time{},
-		hosts: map[kinds.Ref]string{}, families: map[string]*family{}, relatives: map[kinds.Ref]string{}, missing: map[place]time.Time{}, blocks: map[place]block{}, sought: map[place]plan.Sought{},
+		hosts: map[kinds.Ref]string{}, families: map[string]*family{}, relatives: map[kinds.Ref]string{}, missing: map[place]time.Time{}, sought: map[place]plan.Sought{},
+		rests: map[place]rest{}, claims: map[kinds.Ref]claim{}, troubles: map[place]map[string]trouble{},
 		pruned: map[kinds.Ref]map[types.UID]plan.Pruned{},
 	}
 }
@@ -130,15 +125,6 @@ func (m *Memory) Lost(worker string) {
 	}
 }
 
-// Block keeps a worker out of a job's nomination for a while.
-func (m *Memory) Block(worker string, ref kinds.Ref, why string, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	at := place{worker, ref}
-	lasts := min(max(2*m.blocks[at].lasts, blockedFor), blockedMost)
-	m.blocks[at] = block{why, now.Add(lasts), lasts}
-}
-
 // Mirrored notes what the manager kept of a status.
 func (m *Memory) Mirrored(ref kinds.Ref, uid types.UID, asked, kept map[string]any) {
 	m.mu.Lock()
@@ -165,17 +151,11 @@ func (m *Memory) Forget(ref kinds.Ref) {
 	defer m.mu.Unlock()
 	delete(m.hosts, ref)
 	delete(m.pruned, ref)
-	for at := range m.missing {
-		if at.ref == ref {
-			delete(m.missing, at)
-		}
-	}
-	for at := range m.blocks {
-		if at.ref == ref {
-			delete(m.blocks, at)
-		}
-	}
-	maps.DeleteFunc(m.sought, func(at place, _ plan.Sought) bool { return at.ref == ref })
+	delete(m.claims, ref)
+	forget(m.missing, ref)
+	forget(m.rests, ref)
+	forget(m.troubles, ref)
+	forget(m.sought, ref)
 }
 
 // Sought notes what a worker answered when it was asked for a job's copy: its multikueue origin, or "" for none.
@@ -198,16 +178,9 @@ func (m *Memory) soughtOn(worker string, ref kinds.Ref, seen bool, now time.Time
 	return answer
 }
 
-func (m *Memory) blocked(worker string, ref kinds.Ref, now time.Time) (block, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	at := place{worker, ref}
-	b, found := m.blocks[at]
-	if !found || !now.Before(b.until) {
-		// What is over is kept for its length: the next one lasts longer.
-		return block{}, false
-	}
-	return b, true
+// forget drops what is known of a job on all workers.
+func forget[V any](known map[place]V, ref kinds.Ref) {
+	maps.DeleteFunc(known, func(at place, _ V) bool { return at.ref == ref })
 }
 
 // host returns the last worker seen to hold the claim.

@@ -8,6 +8,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/plan"
 )
 
 var (
@@ -76,7 +77,7 @@ func deleted(m *Memory) { m.Deleted("a", start) }
 func TestMemoryForgetsAJob(t *testing.T) {
 	m := NewMemory()
 	m.host(train, "w1")
-	m.Block("w1", train, "refused", start)
+	m.Rest("w1", train, plan.Rest{Why: "refused"}, start)
 	first := m.missingSince(train, "w1", start)
 	m.Mirrored(train, "uid", map[string]any{"active": 1, "new": 1}, map[string]any{"active": 1})
 	if m.host(train, "") != "w1" || m.prunedOf(train) == nil || !first.Equal(m.missingSince(train, "w1", start.Add(time.Hour))) {

@@ -74,8 +74,9 @@ func (o *Observer) readWorker(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker)
 		}
 	}
 	o.setTwinsApart(w)
-	if b, blocked := o.Memory.blocked(w.Name, s.Ref, s.Now); blocked {
-		w.Serves, w.Why, w.AskAgain = false, b.why, b.until
+	w.Trouble = o.Memory.troubleOf(w.Name, s.Ref)
+	if r, resting := o.Memory.resting(w.Name, s.Ref, s.Now); resting {
+		w.Serves, w.Why, w.AskAgain = false, r.why, r.until
 	}
 	return nil
 }

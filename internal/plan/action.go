@@ -46,6 +46,15 @@ type SetCheck struct {
 	Event, Warning bool
 	// Informs tells that nobody but users goes by it: it may wait.
 	Informs bool
+	// Rest, if any, is given to the worker on which the job failed.
+	Rest *Rest
+}
+
+// Rest keeps a worker from being asked to run this job again at once.
+type Rest struct {
+	Worker, Why string
+	// Lenient: the first time has no consequence, as it may happen to any job now and then.
+	Lenient bool
 }
 
 // MirrorStatus writes the manager's job status.
@@ -137,6 +146,24 @@ type Delete struct {
 type LetGo struct {
 	Copy      *unstructured.Unstructured
 	Finalizer string
+}
+
+// WaitsFor tells whether an action may not be carried out as long as an earlier
+// one of the same plan is refused; all others are independent of each other.
+func WaitsFor(action, refused Action) bool {
+	switch act := refused.(type) {
+	case Delete:
+		// A job goes before its Workload: without that, Kueue would deal with the job in its own way.
+		other, isDelete := action.(Delete)
+		return isDelete && act.GVK.Kind != "Workload" && other.GVK.Kind == "Workload"
+	case EditJob:
+		// What a Workload gives up or takes over, its job does first.
+		switch action.(type) {
+		case SetPriority, Resize:
+			return true
+		}
+	}
+	return false
 }
 
 func (Nominate) action()       {}

@@ -13,7 +13,7 @@ import (
 
 var claimed = Rule{
 	Name: "Claimed",
-	Doc:  "A worker holds the claim: it gets the job, then the check becomes Ready and the status is mirrored; the other workers remove their copies. If the copy vanished there, the check becomes Retry, with a warning.",
+	Doc:  "A worker holds the claim: it gets the job, then the check becomes Ready and the status is mirrored; the other workers remove their copies. If the copy vanished there, or the job cannot be created there within placeTimeout, the check becomes Retry, with a warning, and the worker rests for this job.",
 	decide: func(v *view, p *Plan) bool {
 		w := v.find(v.claim())
 		if w == nil {
@@ -30,19 +30,22 @@ func (v *view) serveClaim(p *Plan, w *Worker) bool {
 	case v.lostOfMany(p, w):
 	case v.grow(p, w):
 	case len(v.copies(w)) == 0:
-		v.retry(p, reason.CopyGone(w.Name, "Workload"), true)
+		v.retryWithRest(p, w, reason.CopyGone(w.Name, "Workload"), reason.CopyGoneHere("Workload"), true)
 	case w.Blind:
 		p.Because = fmt.Sprintf("Worker %q cannot show the job now: %s", w.Name, w.Why)
 	case len(w.Jobs) > 0:
-		if v.link(p, w) {
+		switch {
+		case v.link(p, w):
 			v.confirm(p, w)
 			v.followEdits(p, w)
 			v.followMembers(p, w)
 			v.ownCopies(p, w)
 			v.letJoin(p, w)
+		case !ready:
+			v.limitPlacing(p, w, true)
 		}
 	case ready:
-		v.retry(p, reason.CopyGone(w.Name, v.Kind.GVK.Kind), true)
+		v.retryWithRest(p, w, reason.CopyGone(w.Name, v.Kind.GVK.Kind), reason.CopyGoneHere(v.Kind.GVK.Kind), true)
 	case w.Foreign:
 		v.retry(p, reason.Foreign(w.Name), true)
 	case !w.Serves:
@@ -60,18 +63,34 @@ func (v *view) place(p *Plan, w *Worker) {
 	if !v.claimAll(p, w) {
 		return
 	}
-	for _, c := range v.copies(w) {
-		if !isTrue(c, kueue.WorkloadAdmitted) {
-			return
+	isReady := len(v.stale[w.Name]) == 0 && !slices.ContainsFunc(v.copies(w), func(c *kueue.Workload) bool { return !isTrue(c, kueue.WorkloadAdmitted) })
+	if v.limitPlacing(p, w, !isReady || w.Trouble != "") || !isReady {
+		return
+	}
+	for _, job := range v.Jobs {
+		if isThere(job) && !v.allEnded(one(job)) {
+			v.create(p, w, job)
 		}
 	}
-	if len(v.stale[w.Name]) == 0 {
-		for _, job := range v.Jobs {
-			if isThere(job) && !v.allEnded(one(job)) {
-				v.create(p, w, job)
-			}
-		}
+}
+
+// limitPlacing sends a job back that its worker admitted and does not let be
+// placed, and tells whether it did so. A job that only waits its turn there has time.
+func (v *view) limitPlacing(p *Plan, w *Worker, stuck bool) (over bool) {
+	if !stuck || v.Policy.PlaceTimeout <= 0 {
+		return false
 	}
+	if left := v.ClaimedSince.Add(v.Policy.PlaceTimeout).Sub(v.Now); left > 0 {
+		p.again(left)
+		if w.Trouble != "" && len(p.Manager) == 0 {
+			v.say(p, reason.PlacingFails(w.Name, w.Trouble))
+		}
+		return false
+	}
+	clear(p.Workers)
+	p.Manager = nil
+	v.retryWithRest(p, w, reason.NotPlaced(w.Name, v.Policy.PlaceTimeout, w.Trouble), reason.NotPlacedHere(w.Trouble), false)
+	return true
 }
 
 func (v *view) create(p *Plan, w *Worker, job *unstructured.Unstructured) {

@@ -56,6 +56,17 @@ func twoWorkloads(s *plan.Snapshot) { s.Workloads = append(s.Workloads, newWorkl
 
 func claimFirst(s *plan.Snapshot) { w1 := "w1"; s.Workloads[0].Status.ClusterName = &w1 }
 
+// placing is a job that a worker admitted a moment ago.
+var placing = all(nominated("w1"), offered("w1"), admitted("w1", time.Second), claim("w1"))
+
+func claimedFor(d time.Duration) with {
+	return func(s *plan.Snapshot) { s.ClaimedSince = now.Add(-d) }
+}
+
+func trouble(what string) with {
+	return on("w1", func(_ *plan.Snapshot, w *plan.Worker) { w.Trouble = what })
+}
+
 // claims: a worker holds the job.
 var claims = []ruleCase{
 	{rule: "ReadyWithoutClaim", name: "retries", when: snap(check(kueue.CheckStateReady)), does: retry, because: "no admitting cluster", unless: snap(claimedBy("w1")), then: "Claimed"},
@@ -90,7 +101,13 @@ var claims = []ruleCase{
 	{rule: "WorkerLost", name: "unheard of", when: snap(claim("w9")), does: retry, because: `"w9"`},
 	{rule: "Claimed", name: "places", when: snap(claim("w1"), offered("w1", "w2"), admitted("w1", time.Minute)), does: "w1: create Job train | w2: delete Workload wl", because: `Placing the job on "w1"`,
 		unless: snap(nominated("w1"), offered("w1"), admitted("w1", time.Minute)), then: "AdmittedSomewhere"},
-	{rule: "Claimed", name: "places only what is admitted", when: snap(claim("w1"), offered("w1"))},
+	{rule: "Claimed", name: "places only what is admitted", when: snap(claim("w1"), offered("w1")), does: "again in 50s"},
+	{rule: "Claimed", name: "but not for ever", when: snap(claim("w1"), offered("w1"), claimedFor(time.Minute)), does: retry, because: "could not be placed there within 1m0s"},
+	{rule: "Claimed", name: "placing fails", when: snap(placing, trouble("webhook down")), does: "manager: set check of wl to Pending | w1: create Job train | again in 50s", because: "webhook down"},
+	{rule: "Claimed", name: "placing fails for long", when: snap(placing, claimedFor(time.Minute), trouble("webhook down")), does: retry, because: "webhook down"},
+	{rule: "Claimed", name: "placing only takes its time", when: snap(placing, claimedFor(time.Hour)), does: "w1: create Job train"},
+	{rule: "Claimed", name: "no deadline", when: snap(placing, claimedFor(time.Hour), trouble("webhook down"), func(s *plan.Snapshot) { s.Policy.PlaceTimeout = 0 }), does: "w1: create Job train"},
+	{rule: "Claimed", name: "what runs is no matter of the deadline", when: snap(claimedBy("w1"), claimedFor(time.Hour), trouble("edits are refused"), managerStatus(map[string]any{}))},
 	{rule: "Claimed", name: "completes the claim first", when: snap(twoWorkloads, nominated("w1"), offered("w1"), admitted("w1", time.Minute), claimFirst), does: "manager: claim wl2 for w1"},
 	{rule: "Claimed", name: "a claim that cannot be completed", when: snap(twoWorkloads, offered("w1"), admitted("w1", time.Minute), claimFirst),
 		does: "manager: set check of wl to Retry, set check of wl2 to Retry", because: "Not all Workloads"},

@@ -14,6 +14,7 @@ var evictedOnManager = Rule{
 		p.Because = "The job was evicted on the manager"
 		v.removeFromAllBut(p)
 		v.showStopped(p)
+		v.sayStuck(p)
 		return true
 	},
 }

@@ -9,7 +9,7 @@ import (
 
 var evictedOnWorker = Rule{
 	Name: "EvictedOnWorker",
-	Doc:  "Kueue on the worker that holds the claim evicted the copy (preempted, its quota cut, pods not ready in time): the check becomes Retry and the job is offered to all workers again. Of a job of many Workloads the others run on.",
+	Doc:  "Kueue on the worker that holds the claim evicted the copy (preempted, its quota cut, pods not ready in time): the check becomes Retry and the job is offered to all workers again; where that repeats, this one rests for the job. Of a job of many Workloads the others run on.",
 	decide: func(v *view, p *Plan) bool {
 		w := v.find(v.claim())
 		if w == nil || !w.Reachable {
@@ -23,6 +23,7 @@ var evictedOnWorker = Rule{
 					v.settleOne(p, v.original(c.Name), kueue.CheckStateRetry, message, false)
 				} else {
 					v.retry(p, message, false)
+					v.giveRest(p, w, reason.EvictedHere(why), true)
 				}
 				return true
 			}

@@ -36,9 +36,9 @@ func TestLink(t *testing.T) {
 		name, want string
 		when       plan.Snapshot
 	}{
-		{"owner first", "Claimed | w1: give wl its owner train", snap(start)},
-		{"then the queue", "Claimed | w1: edit JAXJob train", snap(start, owned)},
-		{"an owner that is gone", "Claimed | w1: give wl its owner train", snap(start, owned, on("w1", func(_ *plan.Snapshot, w *plan.Worker) { w.Jobs[0].SetUID("another") }))},
+		{"owner first", "Claimed | w1: give wl its owner train | again in 50s", snap(start)},
+		{"then the queue", "Claimed | w1: edit JAXJob train | again in 50s", snap(start, owned)},
+		{"an owner that is gone", "Claimed | w1: give wl its owner train | again in 50s", snap(start, owned, on("w1", func(_ *plan.Snapshot, w *plan.Worker) { w.Jobs[0].SetUID("another") }))},
 		{"linked", "Claimed | manager: set check of wl to Ready", snap(start, owned, queued)},
 	} {
 		if got := show(plan.Decide(c.when)); got != c.want {

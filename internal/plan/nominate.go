@@ -194,10 +194,12 @@ func (v *view) obstacle(w *Worker) string {
 		return "out of reach"
 	case w.Foreign:
 		return fmt.Sprintf("holds a %s of this name that Ferry did not create", v.Kind.GVK.Kind)
+	case !w.AskAgain.IsZero():
+		return reason.AskedAgain(w.Why, w.AskAgain)
 	case !w.Serves:
 		return w.Why
 	default:
-		return "an earlier copy is not gone yet"
+		return reason.WithTrouble("an earlier copy is not gone yet", w.Trouble)
 	}
 }
 
@@ -220,6 +222,9 @@ func (v *view) progress(w *Worker) string {
 		default:
 			return " (waits for quota)"
 		}
+	}
+	if w.Trouble != "" {
+		return " (cannot be asked: " + w.Trouble + ")"
 	}
 	return ""
 }

@@ -14,6 +14,7 @@ var noQuota = Rule{
 		p.Because = "The job waits for quota on the manager"
 		v.removeFromAllBut(p)
 		v.showStopped(p)
+		v.sayStuck(p)
 		return true
 	},
 }

@@ -12,13 +12,13 @@ import (
 
 var outOfSync = Rule{
 	Name: "OutOfSync",
-	Doc:  "Kueue on the worker that holds the claim ended the copy because its job differs (a webhook there changed it): that is no result. The check becomes Retry, with a warning.",
+	Doc:  "Kueue on the worker that holds the claim ended the copy because its job differs (a webhook there changed it): that is no result. The check becomes Retry, with a warning, and the worker rests for this job.",
 	decide: func(v *view, p *Plan) bool {
 		w := v.find(v.claim())
 		if w == nil || !w.Reachable || !slices.ContainsFunc(w.Workloads, endedOutOfSync) {
 			return false
 		}
-		v.retry(p, reason.OutOfSync(w.Name), true)
+		v.retryWithRest(p, w, reason.OutOfSync(w.Name), reason.OutOfSyncHere, false)
 		return true
 	},
 }

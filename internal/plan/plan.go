@@ -40,6 +40,8 @@ type Snapshot struct {
 	// an eviction takes the name out of the Workload before the copy has stopped.
 	// Empty once the job was seen to be over and its Workloads are gone.
 	Host string
+	// ClaimedSince is since when this process knows of the claim; zero without one.
+	ClaimedSince time.Time
 	// Pruned are the objects, by UID, of whose last mirrored status the manager's
 	// API server did not keep all, as it knows fewer fields than the worker's.
 	Pruned map[types.UID]Pruned
@@ -74,8 +76,10 @@ type Worker struct {
 	// Serves tells whether the worker could take the job at all; Why says what is missing.
 	Serves bool
 	Why    string
-	// AskAgain is when a worker that refused the job may be asked once more; zero: it did not refuse.
+	// AskAgain is when a worker that rests for this job may be asked once more; zero: it does not rest.
 	AskAgain time.Time
+	// Trouble is why the last write to the worker failed, for a reason that may pass; empty: it did not.
+	Trouble string
 	// Workloads and Jobs are the objects there that carry our marks for this job, of any age.
 	Workloads []*kueue.Workload
 	Jobs      []*unstructured.Unstructured
@@ -121,6 +125,8 @@ type Policy struct {
 	Dispatcher        string
 	Placement         placement.Placement
 	WorkerLostTimeout time.Duration
+	// PlaceTimeout is how long the job may take to be created on the worker that admitted it.
+	PlaceTimeout time.Duration
 }
 
 // Plan is what to do now.

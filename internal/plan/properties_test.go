@@ -80,7 +80,7 @@ func creates(s plan.Snapshot, p plan.Plan) string {
 	if jobs > 1 {
 		return "the job is created on several workers"
 	}
-	if jobs > 0 && len(p.Manager) > 0 {
+	if jobs > 0 && slices.ContainsFunc(p.Manager, func(a plan.Action) bool { return !onlyInforms(a) }) {
 		return "the job is created while something is still to be persisted"
 	}
 	return ""
@@ -99,6 +99,12 @@ func rests(s plan.Snapshot, p plan.Plan) string {
 		}
 	}
 	return ""
+}
+
+// onlyInforms: a pending check's message is nothing that placing rests on.
+func onlyInforms(a plan.Action) bool {
+	set, ok := a.(plan.SetCheck)
+	return ok && set.State == kueue.CheckStatePending
 }
 
 func mayPlace(s plan.Snapshot, w plan.Worker) string {

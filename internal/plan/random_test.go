@@ -73,6 +73,7 @@ func (d *dice) manager(s *plan.Snapshot, names []string) {
 		claimant = oneOf(d, append([]string{"w9"}, names...)...)
 	}
 	s.Host = claimant
+	s.ClaimedSince = now.Add(-d.seconds(120))
 	for _, wl := range s.Workloads {
 		d.workload(wl, names, claimant)
 	}
@@ -114,6 +115,7 @@ func (d *dice) worker(s *plan.Snapshot, name string) plan.Worker {
 	if d.in10(1) {
 		refuses(s, &w)
 	}
+	w.Trouble = oneOf(d, "", "", "", "it fails")
 	over := d.in10(2)
 	for _, wl := range s.Workloads {
 		if d.in10(7) {

@@ -188,6 +188,8 @@ var endings = []ruleCase{
 	{rule: "NoQuota", name: "lost host is out of time", when: snap(noReservation(), managerJob(active), lost("w1", time.Hour), func(s *plan.Snapshot) { s.Host = "w1" }), does: "manager: mirror status of Job train"},
 	{rule: "EvictedOnManager", name: "removes", when: snap(claimedBy("w1"), managerCondition(kueue.WorkloadEvicted)), does: "w1: " + deleteBoth, because: "evicted", unless: snap(claimedBy("w1")), then: "Claimed"},
 	{rule: "EvictedOnManager", name: "shows stopped once gone", when: snap(managerCondition(kueue.WorkloadEvicted), managerJob(active)), does: "manager: mirror status of Job train"},
+	{rule: "EvictedOnManager", name: "says who does not let go", when: snap(managerCondition(kueue.WorkloadEvicted), offered("w1"), trouble("delete is forbidden")), does: "manager: set check of wl to Pending | w1: delete Workload wl", because: "w1 (delete is forbidden)"},
+	{rule: "NoQuota", name: "says who does not let go", when: snap(noReservation(), offered("w1"), trouble("delete is forbidden")), does: "manager: set check of wl to Pending | w1: delete Workload wl", because: "w1 (delete is forbidden)"},
 	{rule: "Decided", name: "retry", when: snap(claimedBy("w1"), check(kueue.CheckStateRetry)), does: "w1: " + deleteBoth, unless: snap(claimedBy("w1")), then: "Claimed"},
 	{rule: "Decided", name: "rejected", when: snap(offered("w2"), check(kueue.CheckStateRejected)), does: "w2: delete Workload wl"},
 }

@@ -31,9 +31,40 @@ func (v *view) sayOf(p *Plan, wl *kueue.Workload, message string) {
 	p.manager(SetCheck{Workload: wl, Check: v.Check, State: kueue.CheckStatePending, Message: message, Informs: true})
 }
 
+// sayStuck says which workers do not let go of the job, and why.
+func (v *view) sayStuck(p *Plan) {
+	var stuck []string
+	for i := range v.Workers {
+		if w := &v.Workers[i]; w.Trouble != "" && w.Reachable && v.holds(w) {
+			stuck = append(stuck, reason.WithTrouble(w.Name, w.Trouble))
+		}
+	}
+	if len(stuck) > 0 && len(p.Manager) == 0 {
+		v.say(p, reason.WaitsForCleanup(stuck))
+	}
+}
+
 // retry gives the job back to Kueue on the manager, which evicts and requeues it.
 func (v *view) retry(p *Plan, message string, warning bool) {
 	v.settle(p, kueue.CheckStateRetry, message, warning)
+}
+
+// retryWithRest gives the job back because of what happened on its worker, which
+// is not asked again at once; if lenient, only when that happens repeatedly.
+func (v *view) retryWithRest(p *Plan, w *Worker, message, why string, lenient bool) {
+	v.retry(p, message, true)
+	v.giveRest(p, w, why, lenient)
+}
+
+// giveRest gives the worker a rest with the first check that the plan writes: one, however many Workloads the job has.
+func (v *view) giveRest(p *Plan, w *Worker, why string, lenient bool) {
+	for i, a := range p.Manager {
+		if set, ok := a.(SetCheck); ok {
+			set.Rest = &Rest{Worker: w.Name, Why: why, Lenient: lenient}
+			p.Manager[i] = set
+			return
+		}
+	}
 }
 
 // settle moves the check of every unfinished Workload to a state.

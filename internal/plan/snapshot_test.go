@@ -35,7 +35,7 @@ type with = func(*plan.Snapshot)
 func snap(changes ...with) plan.Snapshot {
 	s := plan.Snapshot{
 		Now: now, Ref: jobRef, Kind: jobKind, Jobs: []*unstructured.Unstructured{newJob()}, Workloads: []*kueue.Workload{newWorkload("wl")}, Check: ourCheck,
-		Policy: plan.Policy{Origin: "m", Placement: placement.AllAtOnce{}, WorkerLostTimeout: 15 * time.Minute},
+		Policy: plan.Policy{Origin: "m", Placement: placement.AllAtOnce{}, WorkerLostTimeout: 15 * time.Minute, PlaceTimeout: time.Minute},
 	}
 	for _, name := range []string{"w1", "w2", "w3"} {
 		s.Workers = append(s.Workers, plan.Worker{Name: name, InConfig: true, Reachable: true, Serves: true})
@@ -134,7 +134,10 @@ func nominated(workers ...string) with {
 }
 
 func claim(worker string) with {
-	return manager(func(wl *kueue.Workload) { wl.Status.ClusterName = &worker })
+	return func(s *plan.Snapshot) {
+		s.ClaimedSince = now.Add(-10 * time.Second)
+		manager(func(wl *kueue.Workload) { wl.Status.ClusterName = &worker })(s)
+	}
 }
 
 // offered puts copies of the Workloads on workers.

@@ -26,7 +26,7 @@ var waitForCleanup = Rule{
 			left := w.LostSince.Add(firstLook).Sub(v.Now)
 			switch {
 			case w.Reachable && v.mayRun[w.Name]:
-				busy = append(busy, w.Name)
+				busy = append(busy, reason.WithTrouble(w.Name, w.Trouble))
 			case w.Reachable && v.heldBy(&w) != "":
 				busy = append(busy, reason.HeldThere(w.Name, v.heldBy(&w)))
 			case !w.Reachable && w.InConfig && v.Host == "" && left > 0 && v.any(wasEvicted):

@@ -4,6 +4,7 @@ package reason
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Event is the reason and action of events about a Workload's dispatch.
@@ -109,6 +110,41 @@ func CopyChanged(worker string) string {
 // ClaimSplit says that the Workloads of one job are not all assigned to one worker.
 func ClaimSplit(worker string) string {
 	return fmt.Sprintf("Not all Workloads of the job are assigned to worker %q; offering the job again", worker)
+}
+
+// CopyGoneHere is CopyGone where the worker is named already.
+func CopyGoneHere(what string) string {
+	return fmt.Sprintf("the %s of this job vanished there", what)
+}
+
+// OutOfSyncHere is OutOfSync where the worker is named already.
+const OutOfSyncHere = "the job is changed there, so that Kueue takes it for another"
+
+// EvictedHere is EvictedOnWorker where the worker is named already.
+func EvictedHere(why string) string { return withWhy("this job was evicted there", Brief(why)) }
+
+// PlacingFails says that the winner is known, and what keeps the job from it.
+func PlacingFails(worker, why string) string { return withWhy(Placing(worker), why) }
+
+// NotPlaced says that a worker admitted the job and did not let it be created.
+func NotPlaced(worker string, timeout time.Duration, why string) string {
+	return withWhy(fmt.Sprintf("Worker %q admitted the job, which could not be placed there within %s; offering it again", worker, timeout), why)
+}
+
+// NotPlacedHere is NotPlaced where the worker is named already.
+func NotPlacedHere(why string) string { return withWhy("this job could not be placed there", why) }
+
+// AskedAgain says why a worker rests for a job, and until when.
+func AskedAgain(why string, at time.Time) string {
+	return fmt.Sprintf("%s (asked again at %s)", why, at.UTC().Format("15:04:05Z"))
+}
+
+// WithTrouble says what stands in the way of something.
+func WithTrouble(what, trouble string) string {
+	if trouble == "" {
+		return what
+	}
+	return what + " (" + trouble + ")"
 }
 
 // Foreign says that somebody else's job holds the name on the worker.

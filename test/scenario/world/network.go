@@ -22,8 +22,9 @@ type Faults struct {
 	Conflict int
 	// Between is the chance, of 1000, that the world moves on between a decision and its write.
 	Between int
-	// Once fails the next request of a verb to a worker with a code of HTTP.
-	Once map[string]int
+	// Once fails the next request of a verb to a cluster with a code of HTTP, Always all
+	// of them until they are mended; keys are like "w1 create" or "w1 create Job".
+	Once, Always map[string]int
 	// Answer, if set, says what a worker answers to a request: a code of HTTP,
 	// where 200 claims a success that changes nothing; zero: it does what is asked.
 	Answer func(worker, verb string, key cluster.Key) int
@@ -138,7 +139,8 @@ func (w *World) throughManager(verb string, key cluster.Key, run func() error) e
 	w.Writes++
 	w.between()
 	w.count(ManagerName, verb, key)
-	if code := w.once(ManagerName, verb); code != 0 {
+	if code := w.refusal(ManagerName, verb, key); code != 0 {
+		w.Tracef("  ferry: %s %s on the manager: %d", verb, key, code)
 		return failure(code, key)
 	}
 	if w.chance(w.Faults.Conflict) {
@@ -159,7 +161,8 @@ func (w *World) throughManager(verb string, key cluster.Key, run func() error) e
 func (w *World) carry(worker *Worker, verb string, key cluster.Key, run func() error) error {
 	w.between()
 	w.count(worker.Name, verb, key)
-	if code := w.once(worker.Name, verb); code != 0 {
+	if code := w.refusal(worker.Name, verb, key); code != 0 {
+		w.Tracef("  ferry: %s %s on %s: %d", verb, key, worker.Name, code)
 		return failure(code, key)
 	}
 	if w.Faults.Answer != nil {
@@ -187,11 +190,39 @@ func (w *World) carry(worker *Worker, verb string, key cluster.Key, run func() e
 	return err
 }
 
-// once is the code that the next request of a verb to a cluster fails with; zero: it does not.
-func (w *World) once(name, verb string) int {
-	code := w.Faults.Once[name+" "+verb]
-	delete(w.Faults.Once, name+" "+verb)
-	return code
+// refusal is the code that a request to a cluster fails with; zero: it does not.
+func (w *World) refusal(name, verb string, key cluster.Key) int {
+	for _, which := range []string{name + " " + verb, name + " " + verb + " " + key.Kind} {
+		if code, found := w.Faults.Once[which]; found {
+			delete(w.Faults.Once, which)
+			return code
+		}
+		if code, found := w.Faults.Always[which]; found {
+			return code
+		}
+	}
+	return 0
+}
+
+// Fail makes requests fail until Heal, all of a verb to a cluster or only those for a kind.
+func (w *World) Fail(which string, code int) {
+	if w.Faults.Always == nil {
+		w.Faults.Always = map[string]int{}
+	}
+	w.Faults.Always[which] = code
+	w.Tracef("fault: %s fails with %d", which, code)
+}
+
+// Heal lets requests through again.
+func (w *World) Heal(which string) {
+	delete(w.Faults.Always, which)
+	w.Tracef("fault: %s is mended", which)
+}
+
+// HealAll lets all requests through again.
+func (w *World) HealAll() {
+	w.Faults.Always = nil
+	w.Tracef("fault: all are mended")
 }
 
 // Land lets the i-th slow request arrive.
@@ -254,8 +285,12 @@ func failure(code int, key cluster.Key) error {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: key.Kind}, key.Name)
 	case 409:
 		return apierrors.NewConflict(schema.GroupResource{Resource: key.Kind}, key.Name, errors.New("changed"))
+	case 413:
+		return apierrors.NewRequestEntityTooLargeError("limit is 3145728")
 	case 422:
 		return apierrors.NewInvalid(schema.GroupKind{Kind: key.Kind}, key.Name, nil)
+	case 504:
+		return errNoAnswer
 	case 429:
 		return apierrors.NewTooManyRequests("slow down", 1)
 	default:

@@ -179,7 +179,12 @@ func (g *game) kueue() {
 
 func (g *game) disaster() {
 	w, worker := g.world, pick(g.rand, g.config...)
-	switch g.rand.IntN(8) {
+	switch g.rand.IntN(10) {
+	case 8:
+		which := worker + " " + pick(g.rand, "create", "create Job", "create Workload", "delete", "delete Job", "patch Job", "patch Workload")
+		w.Fail(which, pick(g.rand, 403, 422, 500, 504))
+	case 9:
+		w.HealAll()
 	case 0, 1:
 		w.Cut(worker)
 	case 2, 3, 4:
