@@ -63,6 +63,11 @@ tools:
 golden: ## Rewrite golden files and generated docs; look at the diff before committing it
 	$(GO) test ./internal/kinds ./internal/plan ./internal/install -run 'TestGolden|TestDocs' -update
 
+.PHONY: bench-pure
+bench-pure: ## Measure a look at a job, a resync, and memory, without clusters; JOBS=10000: so many jobs wait (1000)
+	$(GO) test ./internal/app -run '^$$' -bench Look -benchtime 5000x
+	$(GO) test ./internal/app -run '^$$' -bench 'Resync|Memory' -benchtime 1x -timeout 60m -load-jobs $(or $(JOBS),1000)
+
 .PHONY: bench
 bench: ## Measure Ferry, and stock MultiKueue, on the playground
 	$(GO) test ./test/bench -run '^$$' -bench . -benchtime 1x -timeout 60m

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -42,6 +43,7 @@ type Options struct {
 
 // Run runs Ferry until ctx ends.
 func Run(ctx context.Context, o Options) error {
+	limitMemory(o.Log)
 	restConfig, err := managerConfig(o)
 	if err != nil {
 		return err
@@ -62,6 +64,14 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("running: %w", err)
 	}
 	return nil
+}
+
+// limitMemory lets the garbage collector know of the container's limit, of which it may use nine tenths; GOMEMLIMIT and
+// AUTOMEMLIMIT in the environment win.
+func limitMemory(log logr.Logger) {
+	if _, err := memlimit.Set(); err != nil {
+		log.Info("The container's limit of memory is not known; the garbage collector goes by none", "reason", err.Error())
+	}
 }
 
 func managerConfig(o Options) (*rest.Config, error) {
@@ -161,8 +171,8 @@ func fleetOptions(mgr ctrl.Manager, o Options, origin string, table *kinds.Table
 	c := o.Config.Workers
 	return fleet.Options{
 		Kinds: table.GVKs(), Unnamed: table.Unnamed(), Origin: origin, Scheme: mgr.GetScheme(),
-		Index: observe.CopyIndex,
-		QPS:   *c.ClientConnection.QPS, Burst: int(*c.ClientConnection.Burst),
+		Index: observe.CopyIndex, Lean: kinds.LeanCopy,
+		QPS: *c.ClientConnection.QPS, Burst: int(*c.ClientConnection.Burst),
 		RequestTimeout: c.RequestTimeout.Duration, ProbeInterval: c.ProbeInterval.Duration, ProbeTimeout: c.ProbeTimeout.Duration,
 		FailureThreshold: int(*c.FailureThreshold),
 		Backoff:          fleet.Backoff{Initial: c.ReconnectBackoff.Initial.Duration, Max: c.ReconnectBackoff.Max.Duration},

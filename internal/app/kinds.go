@@ -65,6 +65,7 @@ func jobsOptions(mgr ctrl.Manager, o Options, table *kinds.Table) jobs.Options {
 		Narrowed: map[schema.GroupVersionKind]labels.Selector{
 			corev1.SchemeGroupVersion.WithKind("Pod"): labels.SelectorFromSet(labels.Set{kinds.GatedLabel: "true"}),
 		},
+		Lean:  table.Lean,
 		Index: jobs.Index{Field: observe.JobIndex, Extract: observe.OwnerIndex},
 		Kinds: table.GVKs(), Other: mgr.GetCache(), Log: o.Log.WithName("jobs"),
 	}

@@ -42,6 +42,19 @@ type load struct {
 	refs []kinds.Ref
 }
 
+// TestLookIsCheap: twice as many allocations as this for each worker, and a resync is felt.
+func TestLookIsCheap(t *testing.T) {
+	l := newLoad(t, 10)
+	i := 0
+	allocations := testing.AllocsPerRun(200, func() {
+		i++
+		l.look(t, l.refs[i%len(l.refs)])
+	})
+	if most := float64(25 * *loadWorkers); allocations > most {
+		t.Errorf("a look at a job takes %v allocations, more than %v", allocations, most)
+	}
+}
+
 // BenchmarkLook is one look at a waiting job at rest: observe and decide.
 func BenchmarkLook(b *testing.B) {
 	l := newLoad(b, 100)
@@ -98,7 +111,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-func (l *load) look(b *testing.B, ref kinds.Ref) {
+func (l *load) look(b testing.TB, ref kinds.Ref) {
 	s, err := l.observer.Snapshot(b.Context(), ref)
 	if err != nil {
 		b.Fatal(err)
@@ -108,7 +121,7 @@ func (l *load) look(b *testing.B, ref kinds.Ref) {
 	}
 }
 
-func newLoad(b *testing.B, n int) *load {
+func newLoad(b testing.TB, n int) *load {
 	b.Helper()
 	ctx, end := context.WithCancel(b.Context())
 	server := httptest.NewServer(&loadServer{jobs: n})
@@ -126,14 +139,14 @@ func newLoad(b *testing.B, n int) *load {
 	w := &wiring{in: &inlet.Inlet[kinds.Ref]{}, log: logr.Discard()}
 	var err error
 	w.jobs, err = jobs.New(jobs.Options{
-		Config: cfg, HTTP: http.DefaultClient, Scheme: newScheme(), Mapper: loadMapper(table), Kinds: table.GVKs(), Other: core,
+		Config: cfg, HTTP: http.DefaultClient, Scheme: newScheme(), Mapper: loadMapper(table), Kinds: table.GVKs(), Other: core, Lean: table.Lean,
 		Index: jobs.Index{Field: observe.JobIndex, Extract: observe.OwnerIndex},
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
 	w.fleet = fleet.New(fleet.Options{
-		Kinds: table.GVKs(), Origin: "me", Scheme: newScheme(), Index: observe.CopyIndex,
+		Kinds: table.GVKs(), Origin: "me", Scheme: newScheme(), Index: observe.CopyIndex, Lean: kinds.LeanCopy,
 	})
 	w.observer = &observe.Observer{
 		Manager: w.jobs, Fleet: w.fleet, Kinds: table, Memory: observe.NewMemory(), Clock: clock.RealClock{}, Policy: policy(c, "me"),
@@ -151,7 +164,7 @@ func newLoad(b *testing.B, n int) *load {
 }
 
 // await returns once all jobs can be read, everywhere.
-func (l *load) await(b *testing.B) {
+func (l *load) await(b testing.TB) {
 	b.Helper()
 	l.jobs.Await(b.Context())
 	for i := range *loadWorkers {
@@ -161,9 +174,9 @@ func (l *load) await(b *testing.B) {
 	}
 }
 
-func startCore(ctx context.Context, b *testing.B, cfg *rest.Config) cache.Cache {
+func startCore(ctx context.Context, b testing.TB, cfg *rest.Config) cache.Cache {
 	b.Helper()
-	core, err := cache.New(cfg, cache.Options{Scheme: newScheme(), Mapper: loadMapper(nil), DefaultTransform: cache.TransformStripManagedFields()})
+	core, err := cache.New(cfg, cache.Options{Scheme: newScheme(), Mapper: loadMapper(nil), DefaultTransform: leanWorkload})
 	if err != nil {
 		b.Fatal(err)
 	}

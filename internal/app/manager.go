@@ -23,6 +23,7 @@ import (
 
 	"ferry.dev/ferry/internal/config"
 	"ferry.dev/ferry/internal/jobs"
+	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/plan"
 )
 
@@ -50,10 +51,19 @@ func managerOptions(o Options) ctrl.Options {
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Secret{}: {Namespaces: map[string]cache.Config{c.Namespace: {}}},
+				&kueue.Workload{}: {Transform: leanWorkload},
+				&corev1.Secret{}:  {Namespaces: map[string]cache.Config{c.Namespace: {}}},
 			},
 		},
 	}
+}
+
+func leanWorkload(in any) (any, error) {
+	if wl, is := in.(*kueue.Workload); is {
+		wl.ManagedFields = nil
+		kinds.LeanWorkload(wl)
+	}
+	return in, nil
 }
 
 func metricsOptions(m config.Metrics) metricsserver.Options {

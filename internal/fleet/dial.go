@@ -140,7 +140,7 @@ func (c *conn) coreMirrors() map[string]mirrored {
 	told := func(obj client.Object) { c.options.Events.Changed(c.worker, obj) }
 	return map[string]mirrored{
 		"Workload": {
-			object: &kueue.Workload{}, selector: c.ours(), strip: stripManaged, index: c.options.Index, handler: onChange(told),
+			object: &kueue.Workload{}, selector: c.ours(), strip: c.stripWorkload, index: c.options.Index, handler: onChange(told),
 		},
 		"LocalQueue": {
 			object: &kueue.LocalQueue{}, selector: labels.Everything(), strip: stripManaged, handler: onNames(told),

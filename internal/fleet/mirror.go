@@ -3,6 +3,9 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
+	"slices"
+	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,11 +36,29 @@ type mirrored struct {
 type mirror struct {
 	cache.Cache
 	held   toolscache.Indexer
+	index  Index
 	synced <-chan struct{}
 }
 
-// jobIndex is the index of a mirror that Index.Extract fills.
+// jobIndex is the index of a mirror by the buckets of its values: an entry costs a third of a kilobyte, and with one for
+// each job that would be as much as the rest of a copy.
 const jobIndex = "job"
+
+var (
+	buckets    = bucketNames()
+	bucketSeed = maphash.MakeSeed()
+)
+
+func bucketNames() (names [4096]string) {
+	for i := range names {
+		names[i] = strconv.Itoa(i)
+	}
+	return names
+}
+
+func bucketOf(value string) string {
+	return buckets[maphash.String(bucketSeed, value)%uint64(len(buckets))]
+}
 
 // find gives an object as the mirror holds it; nil when it does not.
 func (m *mirror) find(key types.NamespacedName) client.Object {
@@ -48,13 +69,13 @@ func (m *mirror) find(key types.NamespacedName) client.Object {
 
 // findAll gives the objects that the index has under a value, as the mirror holds them.
 func (m *mirror) findAll(value string) ([]client.Object, error) {
-	objs, err := m.held.ByIndex(jobIndex, value)
-	if err != nil || len(objs) == 0 {
+	objs, err := m.held.ByIndex(jobIndex, bucketOf(value))
+	if err != nil {
 		return nil, err
 	}
-	found := make([]client.Object, 0, len(objs))
+	var found []client.Object
 	for _, obj := range objs {
-		if o, ok := obj.(client.Object); ok {
+		if o, ok := obj.(client.Object); ok && slices.Contains(m.index(o), value) {
 			found = append(found, o)
 		}
 	}
@@ -98,7 +119,7 @@ func (c *conn) startMirror(ctx context.Context, what mirrored) (*mirror, error) 
 			what.failed(err, true)
 		}
 	})
-	return &mirror{Cache: made, held: held, synced: informer.HasSyncedChecker().Done()}, nil
+	return &mirror{Cache: made, held: held, index: what.index, synced: informer.HasSyncedChecker().Done()}, nil
 }
 
 // indexed adds an index to an informer that has not started, and returns its store. The index of a controller-runtime
@@ -113,7 +134,11 @@ func indexed(informer cache.Informer, extract Index) (toolscache.Indexer, error)
 	}
 	err := shared.AddIndexers(toolscache.Indexers{jobIndex: func(in any) ([]string, error) {
 		if obj, ok := in.(client.Object); ok {
-			return extract(obj), nil
+			values := extract(obj)
+			for i := range values {
+				values[i] = bucketOf(values[i])
+			}
+			return values, nil
 		}
 		return nil, nil
 	}})
@@ -142,6 +167,16 @@ func (h *watchHealth) failed(now time.Time, version string) bool {
 func stripManaged(in any) (any, error) {
 	if obj, err := meta.Accessor(in); err == nil && obj.GetManagedFields() != nil {
 		obj.SetManagedFields(nil)
+	}
+	return in, nil
+}
+
+// stripWorkload makes a copy as small as it can be: there is one on each worker for every job that waits.
+func (c *conn) stripWorkload(in any) (any, error) {
+	if wl, ok := in.(*kueue.Workload); ok {
+		wl.ManagedFields = nil
+		c.options.Lean(c.worker, wl)
+		c.options.shared.workload(wl)
 	}
 	return in, nil
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // Options configure a Fleet. Zero values get the defaults named here.
@@ -25,6 +26,8 @@ type Options struct {
 	Scheme *runtime.Scheme
 	// Index lets the cached objects of ours be found by values of theirs; nil if they need not be.
 	Index Index
+	// Lean takes out of a worker's Workload of ours what nobody reads, before it is cached; nil: nothing.
+	Lean func(worker string, wl *kueue.Workload)
 	// QPS and Burst bound the requests of one worker, all kinds together; 200 and 400. Probes do not count.
 	// A negative QPS lifts the limit.
 	QPS   float32
@@ -54,6 +57,7 @@ type Options struct {
 	UserAgent string
 
 	connect connector // replaced in tests
+	shared  *shared
 }
 
 // Index gives the values by which Conn.FindAll finds an object.
@@ -126,6 +130,10 @@ func (o Options) withDefaults() Options {
 	if o.Events.State == nil {
 		o.Events.State = func(string, Status) {}
 	}
+	if o.Lean == nil {
+		o.Lean = func(string, *kueue.Workload) {}
+	}
+	o.shared = &shared{}
 	if o.connect == nil {
 		o.connect = dial
 	}

@@ -32,6 +32,8 @@ type Options struct {
 	Kinds []schema.GroupVersionKind
 	// Narrowed says of which kinds not all objects are read.
 	Narrowed map[schema.GroupVersionKind]labels.Selector
+	// Lean takes out of a job what nobody reads, before it is cached; nil: nothing.
+	Lean func(job *unstructured.Unstructured)
 	// Index adds a field index to the objects of all kinds; none if its Field is empty.
 	Index Index
 	// Other reads everything else.

@@ -204,8 +204,21 @@ func (k *kind) open(ctx context.Context, failed func(error)) (cache.Cache, <-cha
 	}
 	return k.jobs.startCache(ctx, cached{
 		object: object, selector: k.jobs.options.Narrowed[k.gvk], index: k.jobs.options.Index,
-		strip: cache.TransformStripManagedFields(), handler: handler,
+		strip: k.strip, handler: handler,
 	}, failed)
+}
+
+// strip drops managed fields, which nobody reads, and what else is not wanted.
+func (k *kind) strip(in any) (any, error) {
+	job, is := in.(*unstructured.Unstructured)
+	if !is {
+		return in, nil
+	}
+	job.SetManagedFields(nil)
+	if k.jobs.options.Lean != nil {
+		k.jobs.options.Lean(job)
+	}
+	return job, nil
 }
 
 func (k *kind) told(obj any) {

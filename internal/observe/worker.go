@@ -247,7 +247,7 @@ func (o *Observer) setTwinsApart(w *plan.Worker) {
 	twin := ""
 	isOther := func(obj metav1.Object) bool {
 		name := obj.GetAnnotations()[kinds.WorkerAnnotation]
-		other := name != w.Name && o.Fleet.Status(name).Reach != fleet.Unknown
+		other := name != "" && name != w.Name && o.Fleet.Status(name).Reach != fleet.Unknown
 		if other {
 			twin = name
 		}

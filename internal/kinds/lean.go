@@ -1,0 +1,70 @@
+package kinds
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// LeanCopy takes out of a Workload on a worker what no decision reads: the mark of that very worker, and the pods, where
+// the mark of the spec tells as much as they would; of an elastic job's their number stays. The copies of a job are then
+// much alike on all workers.
+func LeanCopy(worker string, c *kueue.Workload) {
+	c.Status.ResourceRequests = nil
+	if c.Annotations[WorkerAnnotation] == worker {
+		delete(c.Annotations, WorkerAnnotation)
+	}
+	if mark := c.Annotations[SpecHashAnnotation]; mark == "" || mark != SpecHash(c) {
+		return
+	}
+	if !isElastic(c) {
+		c.Spec.PodSets = nil
+		return
+	}
+	sizes := make([]kueue.PodSet, len(c.Spec.PodSets))
+	for i, set := range c.Spec.PodSets {
+		sizes[i] = kueue.PodSet{Name: set.Name, Count: set.Count}
+	}
+	c.Spec.PodSets = sizes
+}
+
+// LeanWorkload drops the room that lists have to grow, for which a decoder leaves as much as three further pod sets take.
+func LeanWorkload(wl *kueue.Workload) {
+	wl.Spec.PodSets = slices.Clip(slices.Clone(wl.Spec.PodSets))
+	for i := range wl.Spec.PodSets {
+		pods := &wl.Spec.PodSets[i].Template.Spec
+		pods.Containers, pods.InitContainers = slices.Clip(slices.Clone(pods.Containers)), slices.Clip(slices.Clone(pods.InitContainers))
+	}
+}
+
+// Lean takes out of a job on the manager what nobody reads. One that is neither in a queue nor left to MultiKueue is none
+// of Ferry's concern: of such a job only its name stays, for as long as it is so.
+func (t *Table) Lean(job *unstructured.Unstructured) {
+	i := slices.IndexFunc(t.rows, func(k *Kind) bool { return k.GVK == job.GroupVersionKind() && len(k.ManagedBy) > 0 })
+	if i >= 0 && !t.rows[i].concerns(job) {
+		keepName(job)
+		return
+	}
+	unstructured.RemoveNestedField(job.Object, "metadata", "annotations", kubectlLastApplied)
+}
+
+func (k *Kind) concerns(job *unstructured.Unstructured) bool {
+	labels, annotations := job.GetLabels(), job.GetAnnotations()
+	manager, found, _ := unstructured.NestedString(job.Object, k.ManagedBy...)
+	return labels[queueLabel] != "" || annotations[queueLabel] != "" || found && manager == k.ManagedByValue()
+}
+
+// keepName makes a new object, whose maps have no room for what was there.
+func keepName(job *unstructured.Unstructured) {
+	name := &unstructured.Unstructured{Object: map[string]any{}}
+	name.SetGroupVersionKind(job.GroupVersionKind())
+	name.SetNamespace(job.GetNamespace())
+	name.SetName(job.GetName())
+	name.SetUID(job.GetUID())
+	name.SetResourceVersion(job.GetResourceVersion())
+	name.SetCreationTimestamp(metav1.Time{Time: job.GetCreationTimestamp().Time})
+	name.SetDeletionTimestamp(job.GetDeletionTimestamp())
+	*job = *name
+}
