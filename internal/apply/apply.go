@@ -59,6 +59,9 @@ func (a *Applier) OnManager(ctx context.Context, ref kinds.Ref, action plan.Acti
 		})
 	case plan.MirrorStatus:
 		return a.mirror(ctx, ref, act)
+	case plan.Warn:
+		a.warn(ref, act)
+		return nil
 	default:
 		return fmt.Errorf("%s is not an action for the manager", action)
 	}
@@ -92,6 +95,20 @@ func isReady(act plan.SetCheck) bool {
 	return slices.ContainsFunc(act.Workload.Status.AdmissionChecks, func(c kueue.AdmissionCheckState) bool {
 		return c.Name == act.Check && c.State == kueue.CheckStateReady
 	})
+}
+
+// warn gives users an event on each object of the job.
+func (a *Applier) warn(ref kinds.Ref, act plan.Warn) {
+	about := func(obj runtime.Object) {
+		a.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, reason.Event, reason.Event, "%s", reason.Note(act.Message))
+	}
+	for _, job := range act.Jobs {
+		about(job)
+	}
+	for _, wl := range act.Workloads {
+		about(wl)
+	}
+	a.Memory.Told(ref, act.Message)
 }
 
 // setCheck writes our check into the status. The transition time moves with the

@@ -58,12 +58,22 @@ somebody else stays; such a job is not dispatched, its admission check is Reject
 **The copy** has the name, namespace, labels, annotations and spec of the original, but never its owners, finalizers,
 status or ` + "`managedBy`" + `. It is suspended, or its pods are gated: Kueue on the worker starts it. Where nothing else is said,
 the status comes back whole, with fields that Ferry does not know; each ` + "`observedGeneration`" + ` is translated to the
-manager's. A finished job's status is never written again. Once a job has stopped everywhere its status says so, and
+manager's. A finished job's status is never written again, but that it comes to rest: pods may outlive their job's end, for up to
+30 s. Once a job has stopped everywhere its status says so, and
 forgets the run that is over.
 
 **Edits and deletion.** Jobs are edited, scaled and deleted on the manager. Edits of the fields named below, and of the
 priority, reach a copy while it runs; others do not. One that asks for other quota makes Kueue on the manager stop the job
 and queue it anew, unless Kueue refuses it. A job that is deleted there goes from its worker too.
+
+**Jobs that request nothing.** Kueue ties admission checks to flavors, and a job without requests gets no flavor: Kueue admits
+it without the check that would send it to a worker, and on the manager nothing runs it. A warning on the job says so. Let it
+request CPU or memory, set defaults by a LimitRange, or let the ClusterQueue cover the resource ` + "`pods`" + `, which every job requests.
+
+**Volume claims.** Those of a StatefulSet's or LeaderWorkerSet's ` + "`volumeClaimTemplates`" + `, and the ephemeral volumes of any pod, are
+made on the worker by its own controllers, and a second time on the manager by the controllers there, where no pod uses
+them; an event says so. Where their StorageClass on the manager has ` + "`volumeBindingMode: WaitForFirstConsumer`" + `, no volume is made for
+them, as the pods there never get a node: the claims stay Pending, and go as the set's retention policy says.
 
 A time to live that a job sets is honoured by nobody on the manager, but for batch Jobs: finished jobs stay until deleted.
 

@@ -56,6 +56,10 @@ type Kind struct {
 	project func(job *unstructured.Unstructured)
 	// ended tells from the status that a job is over; nil when it cannot tell.
 	ended func(job *unstructured.Unstructured) bool
+	// Claims are where an object asks for volume claims, which controllers on the manager make there too.
+	Claims []Path
+	// leftAlone says why Kueue leaves a job alone that names a queue; empty if it does not. Nil: it leaves none alone.
+	leftAlone func(job *unstructured.Unstructured) string
 	// Running are the numbers in the status of what runs at the moment. A job's end may come before the last of its pods
 	// has gone, and its operator then corrects them; see AtRest.
 	Running []Path
@@ -128,6 +132,23 @@ func (k *Kind) Managed(job *unstructured.Unstructured) (bool, string) {
 // Named tells whether the names that others took on a worker are watched. Pods
 // are too many for that: a taken name shows when the copy is created.
 func (k *Kind) Named() bool { return k.GVK != pod.GVK }
+
+// LeftAlone says why Kueue makes no Workload for a job that names a queue; empty if it makes one.
+func (k *Kind) LeftAlone(job *unstructured.Unstructured) string {
+	if k.leftAlone == nil {
+		return ""
+	}
+	return k.leftAlone(job)
+}
+
+// ClaimsVolumes tells whether controllers on the manager make volume claims for an object.
+func (k *Kind) ClaimsVolumes(job *unstructured.Unstructured) bool {
+	claims := false
+	for _, path := range k.Claims {
+		eachAt(job.Object, path, func(map[string]any) { claims = true })
+	}
+	return claims
+}
 
 // Mirrored tells whether Ferry writes the status of the manager's job, rather
 // than the kind's own controller there.
@@ -255,6 +276,9 @@ func (t *Table) Frameworks() []string {
 
 // ByName finds a kind by its Name; nil when it is not in the table.
 func (t *Table) ByName(name string) *Kind {
+	if t == nil {
+		return nil
+	}
 	for _, k := range t.rows {
 		if k.Name() == name {
 			return k

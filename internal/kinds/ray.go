@@ -26,6 +26,7 @@ var rayJob = Kind{
 	Drop:       []Path{{"spec", "deletionStrategy"}},
 	Templates:  append(rayTemplates("spec", "rayClusterSpec"), Path{"spec", "submitterPodTemplate"}),
 	project:    keepAfterFinish,
+	leftAlone:  usesACluster,
 	// A refused one never runs until it is made anew; Kueue holds it back for ever.
 	ended:   whenField("jobDeploymentStatus", "Complete", "Failed", "ValidationFailed"),
 	Stopped: map[string]any{"jobDeploymentStatus": "Suspended", "succeeded": int64(0), "failed": int64(0)}, // the counters are the CRD's defaults
@@ -33,6 +34,7 @@ var rayJob = Kind{
 	Doc: Doc{
 		Drop: "It may delete the RayJob by itself. `shutdownAfterJobFinishes` stays, as Kueue demands it; `ttlSecondsAfterFinished` is raised to 15 minutes " +
 			"where it is less: an operator told to delete the RayJob with its cluster would take the result away before it was seen. Ferry removes both once it was.",
+		Flow:  "None. A RayJob with `clusterSelector` is not dispatched, as Kueue makes no Workload for it: submit it where its cluster is, without a queue",
 		Needs: needsKubeRay,
 	},
 }
@@ -40,6 +42,14 @@ var rayJob = Kind{
 // rayTemplates are the pod templates of a Ray cluster's spec that is at a path.
 func rayTemplates(spec ...string) []Path {
 	return []Path{slices.Concat(spec, Path{"headGroupSpec", "template"}), slices.Concat(spec, Path{"workerGroupSpecs", each, "template"})}
+}
+
+// usesACluster: the quota of a cluster that is there already is not the job's.
+func usesACluster(job *unstructured.Unstructured) string {
+	if selector, _, _ := unstructured.NestedMap(job.Object, "spec", "clusterSelector"); len(selector) > 0 {
+		return "it uses a RayCluster that exists (spec.clusterSelector)"
+	}
+	return ""
 }
 
 // keepFor is as long as a worker may be lost before its jobs run elsewhere, in seconds.

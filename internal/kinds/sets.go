@@ -30,6 +30,7 @@ var statefulSet = Kind{
 	GVK:       statefulSetGVK,
 	Plural:    "statefulsets",
 	Pods:      true,
+	Claims:    []Path{{"spec", "volumeClaimTemplates", each}, {"spec", "template", "spec", "volumes", each, "ephemeral"}},
 	Flow: []Path{
 		{"spec", "replicas"}, {"spec", "ordinals"}, {"spec", "template"}, {"spec", "updateStrategy"}, {"spec", "minReadySeconds"},
 		{"spec", "persistentVolumeClaimRetentionPolicy"},
@@ -49,6 +50,11 @@ var leaderWorkerSet = Kind{
 	GVK:       leaderWorkerSetGVK,
 	Plural:    "leaderworkersets",
 	Pods:      true,
+	Claims: []Path{
+		{"spec", "leaderWorkerTemplate", "volumeClaimTemplates", each},
+		{"spec", "leaderWorkerTemplate", "leaderTemplate", "spec", "volumes", each, "ephemeral"},
+		{"spec", "leaderWorkerTemplate", "workerTemplate", "spec", "volumes", each, "ephemeral"},
+	},
 	Flow: []Path{
 		{"spec", "replicas"}, {"spec", "leaderWorkerTemplate"}, {"spec", "rolloutStrategy"}, {"spec", "startupPolicy"}, {"spec", "networkConfig"},
 	},

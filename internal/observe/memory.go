@@ -37,7 +37,8 @@ const (
 // it just wrote, and since when something has been missing. Losing it, as a
 // restart does, costs a request or a wait, never correctness.
 type Memory struct {
-	mu sync.Mutex
+	told told
+	mu   sync.Mutex
 	// wrote and deleted are by cluster and job.
 	wrote   map[place][]written
 	deleted map[types.UID]time.Time
@@ -145,10 +146,14 @@ func (m *Memory) prunedOf(ref kinds.Ref) map[types.UID]plan.Pruned {
 	return maps.Clone(m.pruned[ref])
 }
 
+// Told notes that a job's users were warned.
+func (m *Memory) Told(ref kinds.Ref, message string) { m.told.add(ref, message) }
+
 // Forget drops everything about a job that is gone from the manager and from all reachable workers.
 func (m *Memory) Forget(ref kinds.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.told.forget(ref)
 	delete(m.hosts, ref)
 	delete(m.pruned, ref)
 	delete(m.claims, ref)

@@ -72,6 +72,7 @@ func (o *Observer) Snapshot(ctx context.Context, ref kinds.Ref) (plan.Snapshot, 
 	if err := o.readFamily(ctx, &s); err != nil {
 		return s, err
 	}
+	s.Told = o.Memory.told.of(ref)
 	s.Host, s.Pruned = o.Memory.host(ref, claimOf(s.Workloads)), o.Memory.prunedOf(ref)
 	s.ClaimedSince = o.Memory.claimedSince(ref, claimOf(s.Workloads), s.Now)
 	for _, name := range names {

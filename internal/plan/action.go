@@ -77,6 +77,13 @@ func Leisurely(p Plan) []MirrorStatus {
 	return some
 }
 
+// Warn tells users what keeps a job from running, on the job and its Workloads.
+type Warn struct {
+	Jobs      []*unstructured.Unstructured
+	Workloads []*kueue.Workload
+	Message   string
+}
+
 // Finish ends the manager's Workload.
 type Finish struct {
 	Workload        *kueue.Workload
@@ -170,6 +177,7 @@ func (Nominate) action()       {}
 func (Claim) action()          {}
 func (SetCheck) action()       {}
 func (MirrorStatus) action()   {}
+func (Warn) action()           {}
 func (Finish) action()         {}
 func (CreateWorkload) action() {}
 func (CreateJob) action()      {}
@@ -193,6 +201,7 @@ func (a SetCheck) String() string {
 func (a MirrorStatus) String() string {
 	return fmt.Sprintf("mirror status of %s %s", a.Kind.GVK.Kind, a.Job.GetName())
 }
+func (a Warn) String() string           { return "warn about " + a.Jobs[0].GetName() }
 func (a Finish) String() string         { return fmt.Sprintf("finish %s", a.Workload.Name) }
 func (a CreateWorkload) String() string { return fmt.Sprintf("create Workload %s", a.Copy.Name) }
 func (a CreateJob) String() string {

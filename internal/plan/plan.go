@@ -42,6 +42,8 @@ type Snapshot struct {
 	Host string
 	// ClaimedSince is since when this process knows of the claim; zero without one.
 	ClaimedSince time.Time
+	// Told are the warnings that this process gave the job's users.
+	Told []string
 	// Pruned are the objects, by UID, of whose last mirrored status the manager's
 	// API server did not keep all, as it knows fewer fields than the worker's.
 	Pruned map[types.UID]Pruned
@@ -152,6 +154,7 @@ func Decide(s Snapshot) Plan {
 		if r.decide(v, &p) {
 			p.Rule = r.Name
 			v.removeStale(&p)
+			v.noteVolumes(&p)
 			letGo(s, &p)
 			return p
 		}
@@ -172,7 +175,7 @@ type Rule struct {
 func Rules() []Rule { return rules }
 
 var rules = []Rule{
-	unseen, notGated, adopt, gone, unknownCheck, finished, finishedOnWorker, notOurs, noSuchKind, over, notManaged, noQuota, evictedOnManager, decided,
+	unseen, notGated, adopt, gone, unknownCheck, finished, finishedOnWorker, keptAway, notOurs, noSuchKind, over, notManaged, noQuota, evictedOnManager, decided,
 	readyWithoutClaim, outOfSync, evictedOnWorker, specDrift, workerLost, held, unsure, claimed,
 	waitForChecks, waitForSiblings, waitForCleanup, admittedSomewhere, waitForFamily, nominate,
 }

@@ -222,7 +222,7 @@ func persists(s plan.Snapshot, p plan.Plan) string {
 			if !slices.Contains(act.Workload.Status.NominatedClusterNames, act.Worker) {
 				return "claims for a worker that is not nominated"
 			}
-		case plan.MirrorStatus:
+		case plan.MirrorStatus, plan.Warn:
 			continue
 		default:
 			return fmt.Sprintf("%s is no action for the manager", a)

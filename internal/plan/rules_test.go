@@ -24,6 +24,7 @@ func TestOrder(t *testing.T) {
 		"UnknownCheck",     // before NotOurs: a check that cannot be attributed is no reason to remove a running copy
 		"Finished",         // before FinishedOnWorker, and before NotManaged and NoQuota: a result stands, and is never turned into a rejection
 		"FinishedOnWorker", // before all that takes a copy away: a result is never lost, also when the queue lost its check
+		"KeptAway",         // before NotOurs, which says nothing to the user
 		"NotOurs",          // before NoSuchKind: kinds that nobody sends to us are not rejected
 		"NoSuchKind",
 		"Over",             // before all that starts: a job that is over never runs again
@@ -169,7 +170,8 @@ var endings = []ruleCase{
 	{rule: "NotOurs", name: "its Workload is gone: unless it was seen to run", when: snap(noWorkload, of(custom), managerJob(active), host("w1")), does: "manager: mirror status of Task train"},
 	{rule: "NotOurs", name: "its Workload is gone: kinds that serve have no result", when: snap(noWorkload, of(rayCluster), managerJob(active)), does: "manager: mirror status of RayCluster train"},
 	{rule: "NotOurs", name: "its Workload is gone: a result that says so stays", when: snap(noWorkload, managerJob(over), host("w1"))},
-	{rule: "NotOurs", name: "its Workload is gone, and it never ran", when: snap(noWorkload)},
+	{rule: "KeptAway", name: "it has no Workload, and never ran", when: snap(noWorkload), does: "manager: warn about train", because: "has made no Workload",
+		unless: snap(noWorkload, managerJob(byUser)), then: "NotOurs"},
 	{rule: "NotOurs", name: "no Workload of somebody else's job", when: snap(noWorkload, managerJob(active), managerJob(byUser))},
 	{rule: "NoSuchKind", name: "rejects", when: snap(noKind), does: "manager: set check of wl to Rejected", because: `"example.com/v1, Kind=Foo"`, unless: snap(), then: "Nominate"},
 	{rule: "NoSuchKind", name: "no owner", when: snap(noKind, func(s *plan.Snapshot) { s.OwnerKind = "" }), does: "manager: set check of wl to Rejected", because: "No multikueue adapter found"},

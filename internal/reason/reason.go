@@ -197,6 +197,35 @@ func WaitsForFamily(earlier string) string {
 // NotGated says what keeps pods from being dispatched, and what to do.
 const NotGated = "Pods of the job lack the scheduling gate ferry.dev/dispatched, as they were created before their queue led to workers: delete them, so that they are made anew"
 
+// RequestsNothing says why a job has no check that would send it to a worker, and what to do.
+func RequestsNothing(clusterQueue string) string {
+	return fmt.Sprintf("Nothing runs this job: it requests no resource that ClusterQueue %q has quota for, so Kueue admitted it without the check that sends it to a worker. "+
+		"Let it request cpu or memory (a LimitRange sets defaults), or let the ClusterQueue cover the resource pods", clusterQueue)
+}
+
+// FlavorWithoutCheck says that a job got quota that does not lead to workers, though it is kept from running on the manager.
+func FlavorWithoutCheck(flavors, clusterQueue string) string {
+	return fmt.Sprintf("Nothing runs this job: it is left to MultiKueue, but Kueue admitted it to %s of ClusterQueue %q, without a MultiKueue check. "+
+		"Let the queue's check apply to that flavor (onFlavors), or create the job anew in a queue without workers", flavors, clusterQueue)
+}
+
+// NoWorkload says that Kueue leaves a job alone that is kept from running on the manager.
+func NoWorkload(kind string) string {
+	return fmt.Sprintf("Nothing runs this job: it is left to MultiKueue, but Kueue has made no Workload for it. Is %s among Kueue's integrations.frameworks, "+
+		"does its managedJobsNamespaceSelector select the namespace, does the job name a queue, and is it not owned by another job in a queue?", kind)
+}
+
+// LeftAlone says that a job is not dispatched although it names a queue that leads to workers.
+func LeftAlone(kind, why string) string {
+	return fmt.Sprintf("Ferry does not dispatch this %s, and Kueue makes no Workload for it: %s; remove its queue label", kind, why)
+}
+
+// VolumesOnManager says what a set with volume claims costs on the manager, and how to avoid it.
+func VolumesOnManager(kind string) string {
+	return fmt.Sprintf("The volume claims of this %s are made on the manager too, where no pod uses them. "+
+		"No volume is made for them where their StorageClass on the manager has volumeBindingMode WaitForFirstConsumer", kind)
+}
+
 // Joins says that the rest of the job runs on this worker already.
 func Joins(worker string) string { return fmt.Sprintf("Joining the job on %q", worker) }
 

@@ -2,18 +2,23 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/reason"
 )
 
 // queueLabel names a job's LocalQueue; Kueue's API packages do not export it.
@@ -24,7 +29,9 @@ const queueLabel = "kueue.x-k8s.io/queue-name"
 // manager, a copy may be dispatched further. Calling it again, as the API server
 // does when another webhook changes the job, changes nothing more.
 type ManagedBy struct {
-	Kind   *kinds.Kind
+	Kind *kinds.Kind
+	// Kinds are those whose jobs may own others; what a job in a queue owns is left alone by Kueue.
+	Kinds  *kinds.Table
 	Reader client.Reader
 }
 
@@ -51,7 +58,48 @@ func (m *ManagedBy) Handle(ctx context.Context, req admission.Request) admission
 	if !ours {
 		return admission.Allowed("")
 	}
+	if why := m.Kind.LeftAlone(job); why != "" {
+		return admission.Allowed("").WithWarnings(reason.LeftAlone(m.Kind.GVK.Kind, why))
+	}
+	owned, err := m.isOwned(ctx, job, req.Namespace)
+	if err != nil {
+		return unknown(ctx, m.Kind.Name(), err)
+	}
+	if owned {
+		return admission.Allowed("")
+	}
 	return admission.Patched("", patch)
+}
+
+// mostOwners bounds how far up owners are asked.
+const mostOwners = 10
+
+// isOwned tells whether a job is a part of another one that is in a queue itself: Kueue leaves the part alone, and
+// its owner's Workload counts for both.
+func (m *ManagedBy) isOwned(ctx context.Context, job *unstructured.Unstructured, namespace string) (bool, error) {
+	for range mostOwners {
+		owner := metav1.GetControllerOf(job)
+		if owner == nil {
+			return false, nil
+		}
+		kind := m.Kinds.ByName(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind().String())
+		if kind == nil {
+			return false, nil
+		}
+		job = &unstructured.Unstructured{}
+		job.SetGroupVersionKind(kind.GVK)
+		found, err := get(ctx, m.Reader, client.ObjectKey{Namespace: namespace, Name: owner.Name}, kind.GVK.Kind, job)
+		if unserved := (*meta.NoKindMatchError)(nil); errors.As(err, &unserved) {
+			return false, nil
+		}
+		if !found || job.GetUID() != owner.UID {
+			return false, err
+		}
+		if job.GetLabels()[queueLabel] != "" {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // created reads the object that a request is about to create. It is nil for

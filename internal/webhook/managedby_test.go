@@ -12,8 +12,13 @@ import (
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -162,6 +167,72 @@ func TestManagedBy(t *testing.T) {
 			g.Expect(strings.Contains(patched, "9007199254740993")).To(Equal(strings.Contains(test.in, "9007199254740993")))
 		})
 	}
+}
+
+// TestWhatKueueLeavesAlone: a job that names our queue and of which Kueue makes no Workload keeps its own controller.
+// What a user did wrong is said, what another job made for itself is not.
+func TestWhatKueueLeavesAlone(t *testing.T) {
+	table := kinds.NewTable(kinds.Frameworks())
+	owner := func(kind, name, uid string) string {
+		return `,"ownerReferences":[{"apiVersion":"` + kind + `","name":"` + name + `","uid":"` + uid + `","controller":true}]`
+	}
+	raw := func(more string) string {
+		return `{"apiVersion":"v1","kind":"Any","metadata":{"name":"j","labels":{"kueue.x-k8s.io/queue-name":"dispatched"}` + more + `},"spec":{}}`
+	}
+	for _, kind := range table.Rows() {
+		if len(kind.ManagedBy) == 0 {
+			continue
+		}
+		for name, c := range map[string]struct {
+			raw    string
+			leaves bool
+		}{
+			"nobody owns it":              {raw(""), false},
+			"a job in a queue owns it":    {raw(owner(`batch/v1","kind":"Job`, "queued", "uid-queued")), true},
+			"its grandparent is in one":   {raw(owner(`batch/v1","kind":"Job`, "child", "uid-child")), true},
+			"its owner is in no queue":    {raw(owner(`batch/v1","kind":"Job`, "plain", "uid-plain")), false},
+			"its owner was made anew":     {raw(owner(`batch/v1","kind":"Job`, "queued", "uid-before")), false},
+			"its owner is gone":           {raw(owner(`batch/v1","kind":"Job`, "gone", "uid-gone")), false},
+			"something else owns it":      {raw(owner(`batch/v1","kind":"CronJob`, "cron", "uid-cron")), false},
+			"its owner's kind is missing": {raw(owner(`jobset.x-k8s.io/v1alpha2","kind":"JobSet`, "set", "uid-set")), false},
+		} {
+			g := NewWithT(t)
+			response := (&webhook.ManagedBy{Kind: kind, Kinds: table, Reader: newReader(t, interceptor.Funcs{Get: ownersOnly})}).Handle(t.Context(), create(c.raw))
+			g.Expect(response.Allowed).To(BeTrue(), "%s, %s: %v", kind.Name(), name, response.Result)
+			g.Expect(len(response.Patches) == 0).To(Equal(c.leaves), "%s, %s: %v", kind.Name(), name, response.Patches)
+			g.Expect(response.Warnings).To(BeEmpty(), name)
+		}
+	}
+	g := NewWithT(t)
+	rayJob := &webhook.ManagedBy{Kind: table.ByName("RayJob.ray.io"), Kinds: table, Reader: newReader(t, interceptor.Funcs{})}
+	for queue, warns := range map[string]bool{"dispatched": true, "plain": false} {
+		response := rayJob.Handle(t.Context(), create(object(queue, `,"spec":{"clusterSelector":{"ray.io/cluster":"shared"}}`)))
+		g.Expect(response).To(And(HaveField("Allowed", true), HaveField("Patches", BeEmpty())))
+		g.Expect(len(response.Warnings) > 0).To(Equal(warns), queue)
+	}
+}
+
+// ownersOnly knows Jobs that own others, besides the queues; JobSets are not served.
+func ownersOnly(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	job, is := into.(*unstructured.Unstructured)
+	switch {
+	case !is:
+		return c.Get(ctx, key, into, opts...)
+	case job.GetKind() != "Job":
+		return &meta.NoKindMatchError{GroupKind: job.GroupVersionKind().GroupKind()}
+	case key.Name == "gone":
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "jobs"}, key.Name)
+	}
+	job.SetName(key.Name)
+	job.SetUID(types.UID("uid-" + key.Name))
+	switch key.Name {
+	case "queued":
+		job.SetLabels(map[string]string{"kueue.x-k8s.io/queue-name": "plain"})
+	case "child":
+		yes := true
+		job.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "queued", UID: "uid-queued", Controller: &yes}})
+	}
+	return nil
 }
 
 func TestOnlyCreationIsHandled(t *testing.T) {

@@ -30,7 +30,7 @@ func Register(server Server, table *kinds.Table, cache, live client.Reader) {
 	reader := patient{Reader: cache, live: live}
 	for _, kind := range table.Rows() {
 		if len(kind.ManagedBy) > 0 {
-			server.Register(Path(kind.GVK), &admission.Webhook{Handler: &ManagedBy{Kind: kind, Reader: reader}})
+			server.Register(Path(kind.GVK), &admission.Webhook{Handler: &ManagedBy{Kind: kind, Kinds: table, Reader: reader}})
 		}
 	}
 	for _, gvk := range table.Unnamed() {

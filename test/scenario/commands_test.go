@@ -121,7 +121,7 @@ func (s *session) workers(words []string) {
 	s.world, s.seen = world.New(o), map[string]int{}
 }
 
-// submit job NAME [PARALLELISM] | submit plain-job NAME | submit set NAME [REPLICAS] | submit pod NAME [FAMILY] | submit other KIND NAME
+// submit job NAME [PARALLELISM] | submit plain-job NAME | submit unrequested-job NAME | submit set NAME [REPLICAS] | submit pod NAME [FAMILY] | submit other KIND NAME
 func (s *session) submit(a []string) {
 	size := int64(1)
 	if len(a) > 2 && a[0] != "other" && a[0] != "pod" {
@@ -131,6 +131,8 @@ func (s *session) submit(a []string) {
 	switch a[0] {
 	case "job":
 		err = s.world.Submit(a[1], size)
+	case "unrequested-job":
+		err = s.world.SubmitUnrequested(a[1])
 	case "plain-job":
 		err = s.world.SubmitJob(world.NewJob(a[1], size))
 	case "set":

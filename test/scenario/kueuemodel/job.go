@@ -66,6 +66,9 @@ func (m *Model) makeWorkload(job *unstructured.Unstructured) {
 	wl := newWorkload(job, strings.ToLower(job.GetKind())+"-"+job.GetName()+"-"+strings.ReplaceAll(string(job.GetUID()), "manager-", ""))
 	wl.OwnerReferences = []metav1.OwnerReference{controllerOf(job)}
 	wl.Spec.PodSets[0].Count = max(int32(parallelism), 1)
+	if IsUnrequested(job) {
+		wl.Annotations = map[string]string{UnrequestedAnnotation: "true"}
+	}
 	if _, err := m.Cluster.Create(wl); err != nil {
 		m.Cluster.Violation("Kueue cannot make the Workload of %s: %v", job.GetName(), err)
 	}

@@ -25,6 +25,8 @@ func (m *Model) reconcileWorkload(wl *kueue.Workload) []Step {
 		return []Step{{Name: "deactivate rejected " + wl.Name, Do: func() { m.SetActive(wl, false) }}}
 	case !active && !evicted && reserved:
 		return []Step{m.kueue("evict the deactivated", wl, m.evicts(kueue.WorkloadDeactivated, "The workload is deactivated"))}
+	case reserved && IsUnrequested(wl):
+		return m.withoutFlavor(wl)
 	case m.lacksChecks(wl):
 		return []Step{m.kueue("add the checks to", wl, m.addChecks)}
 	case active && !reserved:
@@ -56,6 +58,20 @@ func (m *Model) admission(wl *kueue.Workload) []Step {
 	return nil
 }
 
+// UnrequestedAnnotation is on jobs that request nothing, and on their Workloads.
+const UnrequestedAnnotation = "scenario.ferry.dev/requests-nothing"
+
+// IsUnrequested tells whether an object is a job that requests nothing, or its Workload.
+func IsUnrequested(obj metav1.Object) bool { return obj.GetAnnotations()[UnrequestedAnnotation] != "" }
+
+// withoutFlavor: checks come with flavors, of which a Workload that requests nothing gets none. Kueue drops them, and admits.
+func (m *Model) withoutFlavor(wl *kueue.Workload) []Step {
+	if len(wl.Status.AdmissionChecks) > 0 {
+		return []Step{m.kueue("drop the checks of", wl, func(wl *kueue.Workload) { wl.Status.AdmissionChecks = nil })}
+	}
+	return m.admission(wl)
+}
+
 func (m *Model) lacksChecks(wl *kueue.Workload) bool {
 	return slices.ContainsFunc(m.Checks, func(name kueue.AdmissionCheckReference) bool { return !hasCheck(wl, name) })
 }
@@ -76,6 +92,9 @@ func (m *Model) addChecks(wl *kueue.Workload) {
 
 func (m *Model) reserve(wl *kueue.Workload) {
 	wl.Status.Admission = &kueue.Admission{ClusterQueue: Queue}
+	if IsUnrequested(wl) {
+		wl.Status.Admission.PodSetAssignments = []kueue.PodSetAssignment{{Name: wl.Spec.PodSets[0].Name}}
+	}
 	m.set(wl, kueue.WorkloadQuotaReserved, true, "QuotaReserved", "Quota reserved in ClusterQueue "+Queue)
 	for _, condition := range []string{kueue.WorkloadEvicted, kueue.WorkloadPreempted} {
 		if is(wl, condition) {

@@ -25,6 +25,14 @@ func (w *World) Submit(name string, parallelism int64) error {
 	return w.SubmitJob(job)
 }
 
+// SubmitUnrequested makes a Job that is left to Ferry and requests nothing.
+func (w *World) SubmitUnrequested(name string) error {
+	job := newJob(name, 1)
+	_ = unstructured.SetNestedField(job.Object, kueue.MultiKueueControllerName, "spec", "managedBy")
+	job.SetAnnotations(map[string]string{kueuemodel.UnrequestedAnnotation: "true"})
+	return w.SubmitJob(job)
+}
+
 // SubmitJob makes this Job on the manager.
 func (w *World) SubmitJob(job *unstructured.Unstructured) error {
 	_, err := w.Manager.Create(job)
