@@ -53,6 +53,10 @@ func (p *Playground) connect(ctx context.Context, w *Cluster) error {
 	if err != nil {
 		return err
 	}
+	return p.giveAccess(ctx, w, link)
+}
+
+func (p *Playground) giveAccess(ctx context.Context, w *Cluster, link *proxy.Proxy) error {
 	d := p.dispatcher()
 	role, err := p.workerRole()
 	if err != nil {

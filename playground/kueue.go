@@ -182,6 +182,9 @@ func (c *Cluster) kueueConfig() (string, error) {
 		"integrations":           map[string]any{"frameworks": c.p.options.Frameworks},
 		"featureGates":           gates,
 	}
+	if origin := c.p.options.MultiKueueOrigin; origin != "" && c.IsManager() {
+		config["multiKueue"] = map[string]any{"origin": origin}
+	}
 	data, err := yaml.Marshal(config)
 	if err != nil {
 		return "", fmt.Errorf("write Kueue's config: %w", err)

@@ -44,6 +44,8 @@ type Options struct {
 	// StockMultiKueue leaves MultiKueue on in the manager's Kueue, with credentials for the workers in its
 	// namespace. It excludes Ferry.
 	StockMultiKueue bool
+	// MultiKueueOrigin is what stock MultiKueue marks its copies with. Default is Kueue's, "multikueue".
+	MultiKueueOrigin string
 	// JobRunsFor is how long pods that are meant to end run, unless annotated otherwise. Default 2s.
 	JobRunsFor time.Duration
 	// NodesPerWorker is how many fake nodes each worker has. Default 2.

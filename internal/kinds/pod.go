@@ -79,6 +79,8 @@ var podDrop = []Path{
 	{"spec", "nodeName"}, {"spec", "priority"}, {"spec", "preemptionPolicy"}, {"spec", "ephemeralContainers"},
 	// Ferry's gate stays behind, and Kueue on the worker sets its own.
 	{"spec", "schedulingGates"},
+	// By this, administrators keep pods of MultiKueue's off the manager's nodes, see docs/configuration.md.
+	{"spec", "nodeSelector", GatedLabel},
 }
 
 // podRef tells a pod of a set from one of a group and from one on its own.
