@@ -40,7 +40,7 @@ func LeanWorkload(wl *kueue.Workload) {
 }
 
 // Lean takes out of a job on the manager what nobody reads. One that is neither in a queue nor left to MultiKueue is none
-// of Ferry's concern: of such a job only its name stays, for as long as it is so.
+// of Ferry's concern: of such a job only its name and its owners stay, for as long as it is so.
 func (t *Table) Lean(job *unstructured.Unstructured) {
 	i := slices.IndexFunc(t.rows, func(k *Kind) bool { return k.GVK == job.GroupVersionKind() && len(k.ManagedBy) > 0 })
 	if i >= 0 && !t.rows[i].concerns(job) {
@@ -66,5 +66,6 @@ func keepName(job *unstructured.Unstructured) {
 	name.SetResourceVersion(job.GetResourceVersion())
 	name.SetCreationTimestamp(metav1.Time{Time: job.GetCreationTimestamp().Time})
 	name.SetDeletionTimestamp(job.GetDeletionTimestamp())
+	name.SetOwnerReferences(job.GetOwnerReferences()) // the webhook asks whose a job is
 	*job = *name
 }

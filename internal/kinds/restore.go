@@ -103,7 +103,8 @@ func AsSubmitted(wl *kueue.Workload, earlier []*kueue.Workload) *kueue.Workload 
 func templateOf(wls []*kueue.Workload, name kueue.PodSetReference) *corev1.PodTemplateSpec {
 	for _, wl := range wls {
 		for i, set := range wl.Spec.PodSets {
-			if set.Name == name && !isStarted(set) {
+			// Copies are cached without their containers, and with what else a template has left out.
+			if set.Name == name && !isStarted(set) && len(set.Template.Spec.Containers) > 0 {
 				return &wl.Spec.PodSets[i].Template
 			}
 		}

@@ -176,6 +176,11 @@ func TestAFurtherSliceIsAsSubmitted(t *testing.T) {
 	if kinds.AsSubmitted(first, []*kueue.Workload{further}) != first {
 		t.Error("the first slice is as it was submitted")
 	}
+	lean := first.DeepCopy()
+	lean.Spec.PodSets[0].Template = corev1.PodTemplateSpec{} // as copies are cached
+	if kinds.AsSubmitted(further, []*kueue.Workload{lean}) != further {
+		t.Error("a template that is left out of the cache is none")
+	}
 	if kinds.AsSubmitted(further, nil) != further {
 		t.Error("without an earlier slice nobody knows better")
 	}
