@@ -22,20 +22,18 @@ var keptAway = Rule{
 	Name: "KeptAway",
 	Doc:  "The job is kept from running on the manager, and Kueue admitted it without our check (it requests nothing that has quota, or its flavor has no such check), or makes no Workload for it: it never runs anywhere, and its user gets a warning that says why and what to do. The check of a Workload that got no flavor is about to go: nobody is asked meanwhile.",
 	decide: func(v *view, p *Plan) bool {
-		if v.Kind == nil || len(v.Jobs) == 0 || v.claim() != "" || v.Host != "" || v.CheckUnknown || !v.isKeptAway() {
-			return false
-		}
-		why := ""
 		switch {
+		case !v.isKeptAway():
+			return false
 		case len(v.Workloads) == 0:
 			return v.lacksWorkload(p)
-		case v.Check == "" && v.all(isAdmitted):
-			why = v.withoutCheck()
-		case v.Check == "" || !v.all(hasNoFlavor) || !v.losesItsCheck(p):
+		case v.Check != "":
+			return v.losesItsCheck(p)
+		case !v.all(isAdmitted):
 			return false
 		}
 		v.removeFromAllBut(p)
-		v.warn(p, why)
+		v.warn(p, v.withoutCheck())
 		return true
 	},
 }
@@ -43,16 +41,24 @@ var keptAway = Rule{
 // losesItsCheck: Kueue drops a check right after it reserved quota without the flavors that it is for.
 func (v *view) losesItsCheck(p *Plan) bool {
 	reserved := meta.FindStatusCondition(v.Workloads[0].Status.Conditions, kueue.WorkloadQuotaReserved)
-	if reserved == nil {
+	if reserved == nil || !v.all(hasNoFlavor) {
 		return false
 	}
 	left := reserved.LastTransitionTime.Add(checkGoesWithin).Sub(v.Now)
+	if left <= 0 {
+		return false
+	}
+	p.Because = "The job got no flavor, so its check is about to go"
 	p.again(left)
-	return left > 0
+	v.removeFromAllBut(p)
+	return true
 }
 
-// isKeptAway: nothing on the manager runs the job.
+// isKeptAway: nothing on the manager runs the job, and no worker has it.
 func (v *view) isKeptAway() bool {
+	if v.Kind == nil || len(v.Jobs) == 0 || v.claim() != "" || v.Host != "" || v.CheckUnknown {
+		return false
+	}
 	if v.Kind.Pods {
 		return len(v.Pods) > 0 // those that Ferry sees are gated
 	}
@@ -110,12 +116,8 @@ func flavorsOf(wl *kueue.Workload) []string {
 	return slices.Compact(names)
 }
 
-// warn tells the users of the job something once; with nothing to say yet it only gives the reason.
+// warn tells the users of the job something once.
 func (v *view) warn(p *Plan, message string) {
-	p.Because = "The job got no flavor, so its check is about to go"
-	if message == "" {
-		return
-	}
 	p.Because = reason.Fit(message)
 	if !slices.Contains(v.Told, message) {
 		p.manager(Warn{Jobs: v.Jobs, Workloads: v.Workloads, Message: message})
