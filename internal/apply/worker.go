@@ -189,7 +189,7 @@ func clusterReference(worker string) *corev1.ObjectReference {
 
 func (a *Applier) setPriority(ctx context.Context, worker string, to client.Client, ref kinds.Ref, act plan.SetPriority) error {
 	wl := act.Copy.DeepCopy()
-	wl.Spec.Priority, wl.Spec.PriorityClassRef = act.Priority, act.PriorityClassRef
+	wl.Spec.Priority = act.Priority
 	return a.patched(worker, ref, wl, to.Patch(ctx, wl, client.MergeFrom(act.Copy)))
 }
 

@@ -63,7 +63,8 @@ manager's. A finished job's status is never written again, but that it comes to 
 forgets the run that is over.
 
 **Edits and deletion.** Jobs are edited, scaled and deleted on the manager. Edits of the fields named below, and of the
-priority, reach a copy while it runs; others do not. One that asks for other quota makes Kueue on the manager stop the job
+priority, reach a copy while it runs; others do not. A copy has the manager's priority: classes of that name on the worker
+do not count. One that asks for other quota makes Kueue on the manager stop the job
 and queue it anew, unless Kueue refuses it. A job that is deleted there goes from its worker too.
 
 **Jobs that request nothing.** Kueue ties admission checks to flavors, and a job without requests gets no flavor: Kueue admits

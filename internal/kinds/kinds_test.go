@@ -1,6 +1,7 @@
 package kinds_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -195,6 +196,21 @@ func TestGoldenSpecHash(t *testing.T) {
 	})
 	if got := kinds.SpecHash(wl); got != "f48ed24552f69bdc" {
 		t.Errorf("the hash is %s now", got)
+	}
+}
+
+// TestCopyFollowsNoClassOfItsWorker: Kueue there would give it what the class is worth on the worker.
+func TestCopyFollowsNoClassOfItsWorker(t *testing.T) {
+	for name, test := range map[string]struct{ is, want *kueue.PriorityClassRef }{
+		"a Workload's class": {kueue.NewWorkloadPriorityClassRef("high"), kueue.NewPodPriorityClassRef("high")},
+		"a pod's class":      {kueue.NewPodPriorityClassRef("high"), kueue.NewPodPriorityClassRef("high")},
+		"none":               {nil, nil},
+	} {
+		wl := workload("w", func(wl *kueue.Workload) { wl.Spec.PriorityClassRef = test.is })
+		got := kinds.ProjectWorkload(wl, kinds.Ref{Kind: "Job.batch", Namespace: "team-a", Name: "train"}, marks)
+		if !reflect.DeepEqual(got.Spec.PriorityClassRef, test.want) || *got.Spec.Priority != *wl.Spec.Priority {
+			t.Errorf("%s: the copy has %v and %d, want %v and %d", name, got.Spec.PriorityClassRef, *got.Spec.Priority, test.want, *wl.Spec.Priority)
+		}
 	}
 }
 

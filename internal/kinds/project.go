@@ -80,9 +80,20 @@ func ProjectWorkload(wl *kueue.Workload, job Ref, m Marks) *kueue.Workload {
 		Spec:       *wl.Spec.DeepCopy(),
 	}
 	out.Spec.PreemptionGates = nil
+	out.Spec.PriorityClassRef = detached(wl.Spec.PriorityClassRef)
 	active := true
 	out.Spec.Active = &active
 	return out
+}
+
+// detached is the reference to a class as a copy has it: Kueue on the worker lets a Workload follow a
+// WorkloadPriorityClass of that name there, and a job's label, whatever these are worth on the manager. One that names
+// a pod's class keeps the priority that it was given. Kueue lets nobody change the name while it has quota.
+func detached(ref *kueue.PriorityClassRef) *kueue.PriorityClassRef {
+	if ref == nil {
+		return nil
+	}
+	return kueue.NewPodPriorityClassRef(ref.Name)
 }
 
 // SpecHash identifies what of a Workload's spec must be equal on manager and
@@ -189,16 +200,6 @@ func Remarked(job *unstructured.Unstructured, reservation string) *unstructured.
 // Queued returns the copy with the queue of its original; nil when it has it.
 func Queued(original, current *unstructured.Unstructured) *unstructured.Unstructured {
 	return relabelled(original, current, queueLabel)
-}
-
-// Classed returns the copy with the priority class of its original; nil when it has
-// it or none. Kueue takes the priority of a prebuilt Workload as it is; where there
-// is no such link, it gives the Workload the class that the job's label names.
-func (k *Kind) Classed(original, current *unstructured.Unstructured) *unstructured.Unstructured {
-	if !k.Unlinked && k.workloads == nil || original.GetLabels()[classLabel] == "" {
-		return nil
-	}
-	return relabelled(original, current, classLabel)
 }
 
 func relabelled(original, current *unstructured.Unstructured, label string) *unstructured.Unstructured {

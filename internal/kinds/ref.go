@@ -15,7 +15,6 @@ import (
 const (
 	PrebuiltWorkload   = "kueue.x-k8s.io/prebuilt-workload-name"
 	queueLabel         = "kueue.x-k8s.io/queue-name"
-	classLabel         = "kueue.x-k8s.io/priority-class"
 	JobUIDLabel        = "kueue.x-k8s.io/job-uid"
 	jobOwnerGVK        = "kueue.x-k8s.io/job-owner-gvk"
 	jobOwnerName       = "kueue.x-k8s.io/job-owner-name"

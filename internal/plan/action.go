@@ -128,9 +128,8 @@ type LookUp struct{ Workload types.NamespacedName }
 
 // SetPriority lets the copy of a Workload follow the manager's priority.
 type SetPriority struct {
-	Copy             *kueue.Workload
-	Priority         *int32
-	PriorityClassRef *kueue.PriorityClassRef
+	Copy     *kueue.Workload
+	Priority *int32
 }
 
 // Resize lets the copy of an elastic job's Workload follow one that needs fewer pods.

@@ -6,19 +6,17 @@ import (
 	"ferry.dev/ferry/internal/kinds"
 )
 
-// followEdits lets what runs on the worker follow what may change meanwhile. A job
-// gets its class before its Workloads get their priority: Kueue may give these what
-// the job's class says.
+// followEdits lets what runs on the worker follow what may change meanwhile.
 func (v *view) followEdits(p *Plan, w *Worker) {
-	v.editJobs(p, w, v.classed, v.sliced, v.flowed, v.remarked)
+	v.editJobs(p, w, v.sliced, v.flowed, v.remarked)
 	v.followPriority(p, w)
 }
 
-// followPriority lets copies that stay take over a changed priority.
+// followPriority lets copies that stay take over a changed priority. Whatever its class is worth on the worker does not count.
 func (v *view) followPriority(p *Plan, w *Worker) {
 	for _, c := range w.Workloads {
-		if wl := v.original(c.Name); !samePriority(c, wl) && c.DeletionTimestamp.IsZero() {
-			p.worker(w.Name, SetPriority{Copy: c, Priority: wl.Spec.Priority, PriorityClassRef: wl.Spec.PriorityClassRef})
+		if wl := v.original(c.Name); !equalPtr(c.Spec.Priority, wl.Spec.Priority) && c.DeletionTimestamp.IsZero() {
+			p.worker(w.Name, SetPriority{Copy: c, Priority: wl.Spec.Priority})
 		}
 	}
 }
@@ -42,10 +40,6 @@ func (v *view) editJobs(p *Plan, w *Worker, edits ...edit) {
 			p.worker(w.Name, EditJob{Copy: job, Want: want})
 		}
 	}
-}
-
-func (v *view) classed(original, current *unstructured.Unstructured) *unstructured.Unstructured {
-	return v.Kind.Classed(original, current)
 }
 
 // sliced gives an elastic job the present slice and its size.

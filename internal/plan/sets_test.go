@@ -83,23 +83,12 @@ func ofReplicas(n int64) with {
 	}
 }
 
-// prioritised gives the job on the manager, and its copies, a priority class, and their Workloads its value.
-func prioritised(here, there string) with {
+// classed gives the job on the manager, and its Workloads, a priority class of their value.
+func classed(name string) with {
 	return func(s *plan.Snapshot) {
-		s.Jobs[0].SetLabels(map[string]string{"kueue.x-k8s.io/priority-class": here})
-		set := func(wls []*kueue.Workload, class string) {
-			for _, wl := range wls {
-				wl.Spec.PriorityClassRef = &kueue.PriorityClassRef{Kind: "WorkloadPriorityClass", Group: "kueue.x-k8s.io", Name: class}
-			}
-		}
-		set(s.Workloads, here)
-		for _, w := range s.Workers {
-			set(w.Workloads, there)
-			for _, job := range w.Jobs {
-				labels := job.GetLabels()
-				labels["kueue.x-k8s.io/priority-class"] = there
-				job.SetLabels(labels)
-			}
+		s.Jobs[0].SetLabels(map[string]string{"kueue.x-k8s.io/priority-class": name})
+		for _, wl := range s.Workloads {
+			wl.Spec.PriorityClassRef = kueue.NewWorkloadPriorityClassRef(name)
 		}
 	}
 }
@@ -254,9 +243,8 @@ var sets = []ruleCase{
 	{rule: "Claimed", name: "once", when: snap(lws, running("w1"), ownedBy("w1", "pod", "w1-train"))},
 	{rule: "Claimed", name: "but nothing that Kueue has not taken up", when: snap(lws, running("w1"), ownedBy("w1"))},
 	{rule: "Claimed", name: "a set that goes owns nothing more", when: snap(lws, running("w1"), ownedBy("w1", "pod"), on("w1", func(_ *plan.Snapshot, w *plan.Worker) { deleted(w.Jobs[0]) }))},
-	{rule: "Claimed", name: "a set's class first: Kueue sees to it that its Workloads have it", when: snap(lws, running("w1"), prioritised("high", "low")), does: "w1: edit LeaderWorkerSet train, set priority of wl, set priority of wl2"},
-	{rule: "Claimed", name: "of a Job it takes no notice", when: snap(running("w1"), prioritised("high", "low")), does: "w1: set priority of wl"},
-	{rule: "Claimed", name: "a class that is not there is none to follow", when: snap(lws, running("w1"), prioritised("", ""))},
+	{rule: "Claimed", name: "the value of a priority follows", when: snap(lws, running("w1"), priority(9)), does: "w1: set priority of wl, set priority of wl2"},
+	{rule: "Claimed", name: "its class is the manager's alone", when: snap(lws, running("w1"), classed("high"))},
 	{rule: "Claimed", name: "the copy is marked with what holds now", when: snap(lws, running("w1"), second(func(wl *kueue.Workload) {
 		setCondition(wl, kueue.WorkloadQuotaReserved, true, "QuotaReserved", time.Second)
 	}), on("w1", func(s *plan.Snapshot, w *plan.Worker) {

@@ -30,10 +30,6 @@ func (v *view) drifted(c, wl *kueue.Workload) bool {
 	return !asMarked && !kinds.SameSpec(c, wl) || kinds.Outgrown(c, wl)
 }
 
-func samePriority(a, b *kueue.Workload) bool {
-	return equalPtr(a.Spec.Priority, b.Spec.Priority) && equalPtr(a.Spec.PriorityClassRef, b.Spec.PriorityClassRef)
-}
-
 func equalPtr[T comparable](a, b *T) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -132,6 +132,34 @@ func TestChangedPriorityReachesTheCopy(t *testing.T) {
 	s.Expect(s.job(s, worker, "train").UID).To(Equal(uid), "the job goes on")
 }
 
+// Kueue lets Workloads follow the class that they name, at once, so that a lower job would preempt a higher one there.
+func TestPriorityDoesNotFollowAClassOfTheWorker(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, fixtures.WorkerCPU("2"))
+	s.setStopPolicy("w2", kueue.HoldAndDrain)
+	high, low := s.priorityClass("hi", 100, "manager", "w1", "w2"), s.priorityClass("lo", 10, "manager", "w1", "w2")
+	s.submit("hi", fixtures.CPU("2"), fixtures.Priority(high), fixtures.RunsOn())
+	uid := s.awaitRunningOn("w1", "hi")
+	s.submit("lo", fixtures.CPU("2"), fixtures.Priority(low), fixtures.RunsOn())
+	s.awaitMessage("lo", "w1 (waits for quota)")
+
+	s.setClass("w1", low, 200)
+	s.setClass("w1", high, 1)
+	s.Consistently(func(g Gomega) {
+		for _, wl := range s.workloads(g, "w1") {
+			g.Expect(wl.Spec.Priority).To(HaveValue(Or(BeEquivalentTo(100), BeEquivalentTo(10))), wl.Name)
+			g.Expect(meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadEvicted)).To(BeNil(), wl.Name)
+		}
+		g.Expect(s.job(g, "w1", "hi")).To(HaveValue(HaveField("UID", uid)))
+	}).Should(Succeed())
+}
+
+// setClass changes what a WorkloadPriorityClass is worth on a cluster.
+func (s *site) setClass(cluster, name string, value int32) {
+	s.t.Helper()
+	update(s, cluster, &kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(c *kueue.WorkloadPriorityClass) { c.Value = value })
+}
+
 // priorityClass makes a WorkloadPriorityClass of this site in some clusters and returns its name.
 func (s *site) priorityClass(name string, value int32, clusters ...string) string {
 	s.t.Helper()

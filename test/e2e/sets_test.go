@@ -212,12 +212,13 @@ func TestLeaderWorkerSet(t *testing.T) {
 		update(s, "manager", set, func(o *unstructured.Unstructured) { setLabel(o, fixtures.PriorityLabel, high) })
 		hasPriority := func(g Gomega) {
 			for _, wl := range s.workloads(g, worker) {
-				g.Expect(wl.Spec.PriorityClassRef).To(HaveField("Name", high))
 				g.Expect(wl.Spec.Priority).To(HaveValue(BeEquivalentTo(1000)), "the manager's, not what the class is worth on the worker")
 			}
 		}
 		s.Eventually(hasPriority).Should(Succeed())
-		s.awaitCounts(set, 2, setIsReady, "updatedReplicas")
+		s.setClass(worker, high, 7)
+		s.setReplicas(set, 3)
+		s.awaitCounts(set, 3, setIsReady)
 		s.Consistently(hasPriority).Should(Succeed())
 		s.awaitGone(set)
 	})
