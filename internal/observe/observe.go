@@ -121,11 +121,10 @@ func (o *Observer) readManager(ctx context.Context, s *plan.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	for _, wl := range wls {
-		// Those of an earlier job of the same name are left out.
-		if len(s.Jobs) == 0 || slices.ContainsFunc(s.Jobs, func(job *unstructured.Unstructured) bool { return kinds.OwnedBy(wl, job) }) {
-			s.Workloads = append(s.Workloads, wl)
-		}
+	// Those of an earlier job of the same name are left out too.
+	s.Workloads = wls
+	if s.Kind != nil {
+		s.Workloads = s.Kind.Made(wls, s.Jobs)
 	}
 	if s.Kind == nil && len(s.Workloads) > 0 {
 		if _, gvk := kinds.Owner(s.Workloads[0]); gvk != kueue.SchemeGroupVersion.WithKind("Workload") {
@@ -146,7 +145,8 @@ func (o *Observer) readJobs(ctx context.Context, s *plan.Snapshot) error {
 		s.Unseen = notServed.Error()
 		return nil
 	}
-	s.Jobs = found
+	// A Workload may name an object as its owner that is a part of another job, such as a pod of a group.
+	s.Jobs = slices.DeleteFunc(found, func(job *unstructured.Unstructured) bool { return kinds.RefOf(job) != s.Ref })
 	return err
 }
 

@@ -1,7 +1,11 @@
 package plan
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"ferry.dev/ferry/internal/reason"
 )
 
 // followMembers creates what joined a job of several objects after it was
@@ -16,10 +20,18 @@ func (v *view) followMembers(p *Plan, w *Worker) {
 		case !isThere(job) || v.allEnded(one(job)):
 		case v.Kind.Started(job):
 			p.manager(MirrorStatus{Kind: v.Kind, Job: job, Status: v.Kind.Lost(job, v.Now), Urgent: true})
+		case v.isLeft(w):
+			p.Because = reason.WaitsForMember(job.GetName(), w.Name)
 		default:
 			v.create(p, w, job)
 		}
 	}
+}
+
+// isLeft tells whether a member that left the group still runs on the worker. Kueue there counts it, and would take the
+// one in its place for one too many.
+func (v *view) isLeft(w *Worker) bool {
+	return v.leaving[w.Name] || slices.ContainsFunc(w.Jobs, func(job *unstructured.Unstructured) bool { return !isThere(job) && !v.allEnded(one(job)) })
 }
 
 // followDeletion stops on the worker what is being deleted on the manager. Kueue may

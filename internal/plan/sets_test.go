@@ -158,6 +158,30 @@ func ofCount(n string) with {
 	}
 }
 
+// joined makes another pod of the group on the manager.
+func joined(name string) with {
+	return func(s *plan.Snapshot) {
+		pod := s.Jobs[1].DeepCopy()
+		pod.SetName(name)
+		pod.SetUID(types.UID(name))
+		pod.SetDeletionTimestamp(nil)
+		pod.Object["status"] = pending
+		s.Jobs = append(s.Jobs, pod)
+	}
+}
+
+// substituted puts another pod in the place of the second one, which goes from the worker, and has this status there if any.
+func substituted(name string, status map[string]any) with {
+	return func(s *plan.Snapshot) {
+		joined(name)(s)
+		s.Jobs = append(s.Jobs[:1:1], s.Jobs[2:]...)
+		on("w1", secondPodGoing)(s)
+		if status != nil {
+			on("w1", func(_ *plan.Snapshot, w *plan.Worker) { w.Jobs[1].Object["status"] = status })(s)
+		}
+	}
+}
+
 // podsThere sets the status of all pods on a worker.
 func podsThere(worker string, status map[string]any) with {
 	return on(worker, func(_ *plan.Snapshot, w *plan.Worker) {
@@ -272,6 +296,9 @@ var sets = []ruleCase{
 	{rule: "Claimed", name: "and is shown to its end", when: snap(pods(runningP, runningP), running("w1"), podsThere("w1", runningP), managersSecondPod(deleted), on("w1", secondPodGoing), on("w1", secondPodFailed)), does: "manager: mirror status of Pod b"},
 	{rule: "Claimed", name: "one that ended there counts until the group is over", when: snap(pods(runningP, succeeded), running("w1"), podsThere("w1", runningP), managersSecondPod(deleted), on("w1", secondPodSucceeded))},
 	{rule: "Claimed", name: "one that is going is not made anew", when: snap(pods(runningP, pending), running("w1"), podsThere("w1", runningP), on("w1", withoutSecondPod), managersSecondPod(deleted))},
+	{rule: "Claimed", name: "one in the place of another waits for its end", when: snap(pods(runningP, pending), running("w1"), podsThere("w1", runningP), substituted("a2", nil)), because: "Pod a2 waits"},
+	{rule: "Claimed", name: "also while Kueue holds the other on the manager", when: snap(pods(runningP, runningP), running("w1"), podsThere("w1", runningP), managersSecondPod(deleted), on("w1", secondPodGoing), joined("c")), because: "Pod c waits"},
+	{rule: "Claimed", name: "and comes then", when: snap(pods(runningP, pending), running("w1"), podsThere("w1", runningP), substituted("a2", failedP)), does: "w1: create Pod a2"},
 	{rule: "Gone", name: "all pods", when: snap(pods(runningP, runningP), running("w1"), noJob), does: "w1: delete Workload wl, delete Pod b, delete Pod a"},
 	{rule: "FinishedOnWorker", name: "every pod's end comes back", when: snap(pods(runningP, runningP), running("w1"), podsThere("w1", succeeded), finishedOn("w1", time.Minute)), does: "manager: mirror status of Pod a, mirror status of Pod b"},
 	{rule: "FinishedOnWorker", name: "then it is over", when: snap(pods(succeeded, succeeded), running("w1"), podsThere("w1", succeeded), finishedOn("w1", time.Minute)), does: "manager: finish wl"},

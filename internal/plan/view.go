@@ -29,6 +29,8 @@ type view struct {
 	stale map[string][]Action
 	// mayRun are the reachable workers on which the job of an earlier reservation may run.
 	mayRun map[string]bool
+	// leaving are the workers where a member that left its group has not ended yet.
+	leaving map[string]bool
 	// result is where the job is over, if anywhere.
 	result *result
 	// joining are the Workloads that came to a job of many while a worker runs it, and
@@ -58,7 +60,7 @@ func (v *view) marksFor(wl *kueue.Workload) *copyMarks {
 }
 
 func newView(s Snapshot) *view {
-	v := &view{Snapshot: s, known: s.Workloads, stale: map[string][]Action{}, mayRun: map[string]bool{}, joined: map[string][]*kueue.Workload{}, replaced: map[string][]*kueue.Workload{}, marksOf: map[types.UID]*copyMarks{}}
+	v := &view{Snapshot: s, known: s.Workloads, stale: map[string][]Action{}, mayRun: map[string]bool{}, leaving: map[string]bool{}, joined: map[string][]*kueue.Workload{}, replaced: map[string][]*kueue.Workload{}, marksOf: map[types.UID]*copyMarks{}}
 	v.elastic = v.Kind != nil && len(v.Jobs) == 1 && v.Kind.Elastic(v.Jobs[0])
 	v.Workers = slices.Clone(s.Workers)
 	v.setJoinersApart()
@@ -140,6 +142,7 @@ func (v *view) setStaleJobsApart(w *Worker) {
 			continue
 		}
 		v.mayRun[w.Name] = true
+		v.leaving[w.Name] = v.leaving[w.Name] || v.Kind.Group && !v.allEnded(one(job))
 		v.setApart(w, job, job.GroupVersionKind())
 	}
 	w.Jobs = jobs

@@ -224,6 +224,9 @@ func LeftAlone(kind, why string) string {
 func VolumesOnManager(kind string) string {
 	return fmt.Sprintf("The volume claims of this %s are made on the manager too, where no pod uses them. "+
 		"No volume is made for them where their StorageClass on the manager has volumeBindingMode WaitForFirstConsumer", kind)
+// WaitsForMember says why a pod that joins its group is not made yet.
+func WaitsForMember(pod, worker string) string {
+	return fmt.Sprintf("Pod %s waits until one that left its group has ended on %q", pod, worker)
 }
 
 // Joins says that the rest of the job runs on this worker already.

@@ -6,6 +6,11 @@ import (
 
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/test/fixtures"
 )
@@ -55,4 +60,46 @@ func TestForeignJobsEverywhereAndOneGoes(t *testing.T) {
 	s.awaitComplete("train")
 	s.Expect(s.creations(s, "train")).To(Equal(map[string]int{"w2": 1}))
 	s.expectUntouched("w1", stays)
+}
+
+// TestOthersWorkloadsChangeNothing: anybody who may create Workloads may name a running job as the owner of one.
+func TestOthersWorkloadsChangeNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.leavePods()
+	victim := s.submit("victim", fixtures.RunsOn())
+	worker, uid := s.awaitRunning("victim")
+	mine := s.workload(s, "victim").Name
+	pair := labelled("pair", "2")
+	s.submitMember(pair, "driver")
+	member := s.submitMember(pair, "executor")
+	groupWorker := s.awaitGroup(pair, 2)
+	pods := s.uids(s, groupWorker, "pair")
+
+	yes, no := true, false
+	job := metav1.OwnerReference{APIVersion: "batch/v1", Kind: "Job", Name: "victim", UID: victim.UID}
+	controller := job
+	controller.Controller = &yes
+	pod := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: member.Name, UID: member.UID, Controller: &yes}
+	for name, c := range map[string]struct {
+		owner  metav1.OwnerReference
+		cpu    string
+		active *bool
+	}{
+		"too-big": {controller, "5k", nil}, "fits": {job, "1", nil}, "inactive": {controller, "1", &no}, "of-a-member": {pod, "1", nil},
+	} {
+		wl := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name, OwnerReferences: []metav1.OwnerReference{c.owner}}}
+		like := s.podOf("x").Spec
+		like.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: quantityOf(c.cpu)}
+		wl.Spec = kueue.WorkloadSpec{QueueName: fixtures.Queue, Active: c.active, PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: like}}}}
+		s.Expect(manager().Create(s.ctx, wl)).To(Succeed(), name)
+		s.Consistently(func(g Gomega) {
+			g.Expect(s.job(g, worker, "victim")).To(HaveValue(HaveField("UID", uid)), name)
+			g.Expect(s.uids(g, groupWorker, "pair")).To(Equal(pods), name)
+			g.Expect(s.podsNamed(g, other(groupWorker), "pair")).To(BeEmpty(), name)
+			own := &kueue.Workload{}
+			g.Expect(manager().Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: mine}, own)).To(Succeed(), name)
+			g.Expect(meta.FindStatusCondition(own.Status.Conditions, kueue.WorkloadEvicted)).To(BeNil(), name)
+		}).Should(Succeed())
+	}
 }

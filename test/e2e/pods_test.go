@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -299,4 +300,39 @@ func TestEvictedGroupRunsElsewhere(t *testing.T) {
 	s.submitMember(next, "driver")
 	s.submitMember(next, "executor")
 	s.Expect(s.awaitGroup(next, 2)).To(Equal(other(worker)))
+}
+
+// Kueue on the worker counts a pod until its node says that it has ended, and would take the one in its place for one too many.
+func TestReplacementWaitsForThePodThatGoes(t *testing.T) {
+	s := alone(t)
+	s.leavePods()
+	pair := labelled("pair", "2")
+	s.submitMember(pair, "driver")
+	s.submitMember(pair, "executor")
+	worker := s.awaitGroup(pair, 2)
+	driver := s.uids(s, worker, "pair-driver")
+
+	nodes := fleet.Worker(worker).Component("kwok")
+	s.Expect(nodes.Pause()).To(Succeed())
+	t.Cleanup(func() { _ = nodes.Resume() })
+	s.Expect(manager().Delete(s.ctx, s.named(podGVK, "pair-executor"))).To(Succeed())
+	s.Eventually(func(g Gomega) {
+		g.Expect(s.pod(g, worker, "pair-executor").DeletionTimestamp).NotTo(BeNil())
+	}).Should(Succeed())
+	s.submitMember(pair, "next")
+	calm := func(g Gomega) {
+		g.Expect(meta.FindStatusCondition(s.groupWorkload(g, pair).Status.Conditions, kueue.WorkloadEvicted)).To(BeNil())
+		g.Expect(s.uids(g, worker, "pair-driver")).To(Equal(driver), "the other one runs on")
+	}
+	s.Consistently(calm, 5*time.Second).Should(Succeed())
+	s.Expect(s.pod(s, worker, "pair-next")).To(BeNil(), "on %s, while the other goes", worker)
+
+	s.Expect(nodes.Resume()).To(Succeed())
+	s.Expect(s.awaitGroup(pair, 2)).To(Equal(worker))
+	calm(s)
+	s.Expect(manager().Delete(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})).To(Succeed())
+	s.Eventually(func(g Gomega) {
+		g.Expect(s.podList(g, "manager")).To(BeEmpty())
+		g.Expect(s.podList(g, worker)).To(BeEmpty())
+	}).Should(Succeed(), "deletion ends")
 }
