@@ -142,7 +142,7 @@ func (v *view) setStaleJobsApart(w *Worker) {
 			continue
 		}
 		v.mayRun[w.Name] = true
-		v.leaving[w.Name] = v.leaving[w.Name] || v.Kind.Group && !v.allEnded(one(job))
+		v.leaving[w.Name] = v.leaving[w.Name] || v.Kind != nil && v.Kind.Group && !v.allEnded(one(job))
 		v.setApart(w, job, job.GroupVersionKind())
 	}
 	w.Jobs = jobs
