@@ -156,7 +156,7 @@ func policy(c *config.Configuration, origin string) plan.Policy {
 	}
 	return plan.Policy{
 		Origin: origin, Dispatcher: c.MultiKueue.DispatcherName, WorkerLostTimeout: c.MultiKueue.WorkerLostTimeout.Duration,
-		PlaceTimeout: c.Workers.PlaceTimeout.Duration, Placement: placement.ByName(c.MultiKueue.DispatcherName, step, round),
+		PlaceTimeout: c.Workers.PlaceTimeout.Duration, StartTimeout: c.MultiKueue.StartTimeout.Duration, Placement: placement.ByName(c.MultiKueue.DispatcherName, step, round),
 	}
 }
 

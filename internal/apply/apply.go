@@ -84,7 +84,11 @@ func (a *Applier) check(ctx context.Context, ref kinds.Ref, act plan.SetCheck) e
 		}
 		a.Recorder.Eventf(act.Workload, nil, kind, reason.Event, reason.Event, "%s", reason.Note(act.Message))
 	}
+	if act.Tell != nil {
+		a.Recorder.Eventf(act.Tell, act.Workload, corev1.EventTypeWarning, reason.Warning, reason.Event, "%s", reason.Note(act.Message))
+	}
 	if act.State == kueue.CheckStateReady && act.Workload.Status.ClusterName != nil && !isReady(act) {
+		a.Memory.Placed(*act.Workload.Status.ClusterName, ref)
 		a.Metrics.admitted(act.Workload, *act.Workload.Status.ClusterName)
 	}
 	return nil

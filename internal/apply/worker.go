@@ -62,6 +62,9 @@ func (a *Applier) onWorker(ctx context.Context, worker string, to client.Client,
 		return a.setPriority(ctx, worker, to, ref, act)
 	case plan.Resize:
 		return a.resize(ctx, worker, to, ref, act)
+	case plan.AskWarnings:
+		a.warnings(ctx, worker, to, ref, act)
+		return nil
 	case plan.LetGo:
 		return a.letGo(ctx, worker, to, ref, act)
 	case plan.Delete:

@@ -48,6 +48,7 @@ func (c *ClientConnection) setDefaults(qps float32, burst int32) {
 func (m *MultiKueue) setDefaults() {
 	m.GCInterval = cmp.Or(m.GCInterval, duration(kueueconfig.DefaultMultiKueueGCInterval))
 	m.WorkerLostTimeout = cmp.Or(m.WorkerLostTimeout, duration(kueueconfig.DefaultMultiKueueWorkerLostTimeout))
+	m.StartTimeout = cmp.Or(m.StartTimeout, duration(10*time.Minute))
 	m.DispatcherName = cmp.Or(m.DispatcherName, DispatcherAllAtOnce)
 	for i := range m.ExternalFrameworks {
 		m.ExternalFrameworks[i].setDefaults()

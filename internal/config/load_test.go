@@ -26,6 +26,7 @@ multiKueue:
   gcInterval: 0s
   origin: east
   workerLostTimeout: 90s
+  startTimeout: 2m
   dispatcherName: kueue.x-k8s.io/multikueue-dispatcher-incremental
   incrementalDispatcherConfig: {stepSize: 1, roundTimeout: 1m}
   externalFrameworks: [{name: PipelineRun.v1.tekton.dev}]

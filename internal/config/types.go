@@ -94,6 +94,8 @@ type MultiKueue struct {
 	Origin string `json:"origin"`
 	// How long a job keeps its worker after the connection to it was lost; then it is offered to the others. `0s` is at once.
 	WorkerLostTimeout *metav1.Duration `json:"workerLostTimeout"`
+	// How long a job that has not run keeps a worker where none of its pods gets ready, while the worker says why (its warning is in the check's message); then it is offered to the others. `0s` is for ever. Ferry's own.
+	StartTimeout *metav1.Duration `json:"startTimeout"`
 	// Who chooses the workers a job is offered to: `kueue.x-k8s.io/multikueue-dispatcher-all-at-once`, `kueue.x-k8s.io/multikueue-dispatcher-incremental`, or the name of a controller of yours, which then sets `status.nominatedClusterNames` of each Workload.
 	DispatcherName string `json:"dispatcherName"`
 	// Only with the incremental dispatcher.

@@ -97,6 +97,7 @@ func (m MultiKueue) validate(at *field.Path, known []string) field.ErrorList {
 		checkNotNegative(at.Child("gcInterval"), m.GCInterval),
 		check(at.Child("origin"), m.Origin, content.IsLabelValue),
 		checkNotNegative(at.Child("workerLostTimeout"), m.WorkerLostTimeout),
+		checkNotNegative(at.Child("startTimeout"), m.StartTimeout),
 		checkDispatcher(at.Child("dispatcherName"), m.DispatcherName),
 		m.validatePace(at.Child("incrementalDispatcherConfig")),
 		checkExternal(at.Child("externalFrameworks"), m.ExternalFrameworks, known),

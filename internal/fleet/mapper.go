@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -34,6 +35,7 @@ func newMapper() *mapper {
 	m := &mapper{}
 	group := kueue.SchemeGroupVersion
 	m.add(
+		mapping{corev1.SchemeGroupVersion.WithKind("Event"), resourceNames{"events", "event"}, meta.RESTScopeNamespace},
 		mapping{group.WithKind("Workload"), resourceNames{"workloads", "workload"}, meta.RESTScopeNamespace},
 		mapping{group.WithKind("LocalQueue"), resourceNames{"localqueues", "localqueue"}, meta.RESTScopeNamespace},
 		mapping{group.WithKind("ClusterQueue"), resourceNames{"clusterqueues", "clusterqueue"}, meta.RESTScopeRoot},

@@ -15,6 +15,8 @@ var appWrapper = Kind{
 	Drop:       []Path{{"metadata", "annotations", "workload.codeflare.dev.appwrapper/successTTLDuration"}},
 	project:    dropPodSetInfos,
 	ended:      wrapperEnded,
+	ready:      whenTrue("PodsReady"),
+	ran:        always, // some of its pods may run while that is false
 	Stopped:    map[string]any{"phase": "Suspended"},
 	Doc: Doc{
 		Drop: selfDeleting + " So do the `podSetInfos` of components, by which Kueue on the manager started it there.",

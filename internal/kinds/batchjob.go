@@ -28,6 +28,8 @@ var batchJob = Kind{
 	},
 	project: dropGenerated,
 	ended:   func(job *unstructured.Unstructured) bool { return jobEnded(statusOfJob(job)) },
+	ready:   batchReady,
+	ran:     counted("failed"),
 	reflect: reflectJob,
 	resize:  resizeJob,
 	Doc: Doc{

@@ -13,6 +13,8 @@ var jobSet = Kind{
 	Templates:  []Path{{"spec", "replicatedJobs", each, "template", "spec", "template"}},
 	Running:    []Path{{"replicatedJobsStatus", each, "active"}},
 	ended:      whenTrue("Completed", "Failed"),
+	ready:      counted("ready", "succeeded"),
+	ran:        counted("active", "failed", "restarts"),
 	Doc:        Doc{Drop: selfDeleting, Needs: "JobSet"},
 }
 

@@ -63,6 +63,9 @@ type Kind struct {
 	// Running are the numbers in the status of what runs at the moment. A job's end may come before the last of its pods
 	// has gone, and its operator then corrects them; see AtRest.
 	Running []Path
+	// ready tells from a copy's status that pods of it are ready, or were to their end; ran that some may have
+	// run. Nil for kinds whose status does not tell.
+	ready, ran func(job *unstructured.Unstructured) bool
 	// Endless tells that jobs of the kind run until they are deleted: their status is never a result.
 	Endless bool
 	// started tells from the manager's status that an object ran on a worker, and

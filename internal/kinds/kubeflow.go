@@ -49,6 +49,8 @@ func runPolicyJob(version, kind, replicas, operator string, doc Doc, flow ...Pat
 		Running:    []Path{{"replicaStatuses", each, "active"}},
 		Flow:       flow,
 		ended:      whenTrue("Succeeded", "Failed"),
+		ready:      counted("active", "succeeded"), // its active pods are those that run
+		ran:        counted("failed"),
 		Doc:        doc,
 	}
 }
@@ -63,6 +65,8 @@ var trainJob = Kind{
 	project:    dropKueuesPatch,
 	Running:    []Path{{"jobsStatus", each, "active"}},
 	ended:      whenTrue("Complete", "Failed"),
+	ready:      counted("ready", "succeeded"),
+	ran:        counted("active", "failed"),
 	Doc: Doc{
 		Drop: "The entry of `spec.runtimePatches` that Kueue on the manager wrote: Kueue on the worker writes its own.",
 		Needs: "Kubeflow Trainer v2 with JobSet, and the runtime that the job names. Kueue reads runtimes on the manager too: " +

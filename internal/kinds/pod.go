@@ -42,6 +42,8 @@ var pod = Kind{
 	Drop:      podDrop,
 	Templates: []Path{{}},
 	ended:     podEnded,
+	ready:     podReady,
+	ran:       podRan,
 	reflect:   reflectPod,
 	Doc: Doc{
 		Drop: podDropWhy, Status: podStatus, Needs: "Nothing besides Kueue",
@@ -63,6 +65,8 @@ var podGroup = Kind{
 	Drop:      podDrop,
 	Templates: []Path{{}},
 	ended:     podEnded,
+	ready:     podReady,
+	ran:       podRan,
 	reflect:   reflectPod,
 	started:   podStarted,
 	lost:      lostPod,

@@ -29,6 +29,8 @@ var rayJob = Kind{
 	leftAlone:  usesACluster,
 	// A refused one never runs until it is made anew; Kueue holds it back for ever.
 	ended:   whenField("jobDeploymentStatus", "Complete", "Failed", "ValidationFailed"),
+	ready:   whenField("jobDeploymentStatus", "Running"),
+	ran:     eitherOf(rayRan, counted("succeeded", "failed")),
 	Stopped: map[string]any{"jobDeploymentStatus": "Suspended", "succeeded": int64(0), "failed": int64(0)}, // the counters are the CRD's defaults
 	resize:  resizeWorkers("spec", "rayClusterSpec"),
 	Doc: Doc{
@@ -76,6 +78,8 @@ var rayCluster = Kind{
 	Templates:  rayTemplates("spec"),
 	Endless:    true,
 	Stopped:    map[string]any{"state": "suspended"},
+	ready:      whenField("state", "ready"),
+	ran:        rayRan,
 	resize:     resizeWorkers("spec"),
 	Doc: Doc{
 		Flow: "With the annotation `kueue.x-k8s.io/elastic-job: \"true\"`, the `replicas` of worker groups and their bounds: growth once the worker has " +
@@ -96,9 +100,27 @@ var rayService = Kind{
 	Flow:       []Path{{"spec", "serveConfigV2"}},
 	Endless:    true,
 	Stopped:    map[string]any{},
+	ready:      whenTrue("Ready"),
+	ran:        rayRan,
 	resize:     resizeWorkers("spec", "rayClusterConfig"),
 	Doc: Doc{
 		Flow:  "A changed cluster is another request for quota: Kueue on the manager stops the service and queues it anew.",
 		Needs: needsKubeRay,
 	},
+}
+
+// rayRan goes by the workers that are ready and by the head, which comes first.
+func rayRan(job *unstructured.Unstructured) bool {
+	return counted("readyWorkerReplicas", "availableWorkerReplicas")(job) || hasHead(statusOf(job))
+}
+
+// hasHead finds the address of a head, which it has once its pod runs: in the status of a cluster, wherever that is.
+func hasHead(status map[string]any) bool {
+	for name, field := range status {
+		inner, isMap := field.(map[string]any)
+		if isMap && (name == "head" && inner["podIP"] != nil && inner["podIP"] != "" || hasHead(inner)) {
+			return true
+		}
+	}
+	return false
 }

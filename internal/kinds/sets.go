@@ -31,6 +31,8 @@ var statefulSet = Kind{
 	Plural:    "statefulsets",
 	Pods:      true,
 	Claims:    []Path{{"spec", "volumeClaimTemplates", each}, {"spec", "template", "spec", "volumes", each, "ephemeral"}},
+	ready:     counted("readyReplicas"),
+	ran:       counted("availableReplicas"), // its pods tell the rest
 	Flow: []Path{
 		{"spec", "replicas"}, {"spec", "ordinals"}, {"spec", "template"}, {"spec", "updateStrategy"}, {"spec", "minReadySeconds"},
 		{"spec", "persistentVolumeClaimRetentionPolicy"},
@@ -55,6 +57,8 @@ var leaderWorkerSet = Kind{
 		{"spec", "leaderWorkerTemplate", "leaderTemplate", "spec", "volumes", each, "ephemeral"},
 		{"spec", "leaderWorkerTemplate", "workerTemplate", "spec", "volumes", each, "ephemeral"},
 	},
+	ready: counted("readyReplicas"),
+	ran:   counted("availableReplicas"), // its pods tell the rest
 	Flow: []Path{
 		{"spec", "replicas"}, {"spec", "leaderWorkerTemplate"}, {"spec", "rolloutStrategy"}, {"spec", "startupPolicy"}, {"spec", "networkConfig"},
 	},

@@ -54,6 +54,9 @@ type Memory struct {
 	families  map[string]*family
 	relatives map[kinds.Ref]string
 	pruned    map[kinds.Ref]map[types.UID]plan.Pruned
+	// asked is what workers said about jobs that do not start; unstarted is where a job was placed that has not run.
+	asked     map[place]asked
+	unstarted map[kinds.Ref]string
 }
 
 type place struct {
@@ -72,7 +75,7 @@ func NewMemory() *Memory {
 		wrote: map[place][]written{}, deleted: map[types.UID]time.Time{},
 		hosts: map[kinds.Ref]string{}, families: map[string]*family{}, relatives: map[kinds.Ref]string{}, missing: map[place]time.Time{}, sought: map[place]plan.Sought{},
 		rests: map[place]rest{}, claims: map[kinds.Ref]claim{}, troubles: map[place]map[string]trouble{},
-		pruned: map[kinds.Ref]map[types.UID]plan.Pruned{},
+		pruned: map[kinds.Ref]map[types.UID]plan.Pruned{}, asked: map[place]asked{}, unstarted: map[kinds.Ref]string{},
 	}
 }
 
@@ -157,6 +160,8 @@ func (m *Memory) Forget(ref kinds.Ref) {
 	delete(m.hosts, ref)
 	delete(m.pruned, ref)
 	delete(m.claims, ref)
+	delete(m.unstarted, ref)
+	forget(m.asked, ref)
 	forget(m.missing, ref)
 	forget(m.rests, ref)
 	forget(m.troubles, ref)

@@ -74,6 +74,7 @@ func (o *Observer) readWorker(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker)
 		}
 	}
 	o.setTwinsApart(w)
+	o.readStart(s, w)
 	w.Trouble = o.Memory.troubleOf(w.Name, s.Ref)
 	if r, resting := o.Memory.resting(w.Name, s.Ref, s.Now); resting {
 		w.Serves, w.Why, w.AskAgain = false, r.why, r.until

@@ -48,6 +48,8 @@ type SetCheck struct {
 	Informs bool
 	// Rest, if any, is given to the worker on which the job failed.
 	Rest *Rest
+	// Tell is the user's job that gets the message as a Warning too; nil for none.
+	Tell *unstructured.Unstructured
 }
 
 // Rest keeps a worker from being asked to run this job again at once.
@@ -148,6 +150,9 @@ type Delete struct {
 	Version string
 }
 
+// AskWarnings looks on a worker for the last warning about copies of a job and their pods.
+type AskWarnings struct{ Jobs []*unstructured.Unstructured }
+
 // LetGo takes a finalizer away that alone still holds an object of ours on a worker.
 type LetGo struct {
 	Copy      *unstructured.Unstructured
@@ -189,6 +194,7 @@ func (LetGo) action()          {}
 func (Adopt) action()          {}
 func (MarkPods) action()       {}
 func (LookUp) action()         {}
+func (AskWarnings) action()    {}
 
 func (a Nominate) String() string {
 	return fmt.Sprintf("nominate %v for %s", a.Workers, a.Workload.Name)
@@ -224,6 +230,7 @@ func (a Adopt) String() string {
 }
 func (a MarkPods) String() string    { return "mark the pods of " + a.Set.GetName() }
 func (a LookUp) String() string      { return "look up Workload " + a.Workload.Name }
+func (a AskWarnings) String() string { return "look for warnings about " + a.Jobs[0].GetName() }
 func (a SetPriority) String() string { return fmt.Sprintf("set priority of %s", a.Copy.Name) }
 func (a Resize) String() string      { return fmt.Sprintf("resize %s", a.Copy.Name) }
 func (a Delete) String() string      { return fmt.Sprintf("delete %s %s", a.GVK.Kind, a.Key.Name) }

@@ -128,4 +128,5 @@ func (v *view) confirm(p *Plan, w *Worker) {
 	v.endHold(p, w)
 	v.markPods(p, w)
 	v.mirrorAll(p, w)
+	v.followStart(p, w)
 }

@@ -95,7 +95,7 @@ var claims = []ruleCase{
 	{rule: "SpecDrift", name: "on the claim's worker", when: snap(claimedBy("w1"), manager(moreParallel)), does: retry, because: `"w1"`, unless: snap(claimedBy("w1"), priority(9)), then: "Claimed"},
 	{rule: "Claimed", name: "marks of another build", when: snap(claimedBy("w1"), copies("w1", markedByAnotherBuild)), unless: snap(claimedBy("w1"), copies("w1", markedByAnotherBuild), manager(moreParallel)), then: "SpecDrift"},
 	{rule: "Claimed", name: "a drifted loser holds up nothing", when: snap(offered("w2"), manager(moreParallel), claimedBy("w1")), does: "w2: delete Workload wl"},
-	{rule: "WorkerLost", name: "within the grace", when: snap(claimedBy("w1"), offered("w2"), lost("w1", time.Minute)), does: "w2: delete Workload wl | again in 14m0s", because: "14m0s left", unless: snap(claimedBy("w1")), then: "Claimed"},
+	{rule: "WorkerLost", name: "within the grace", when: snap(claimedBy("w1"), offered("w2"), lost("w1", 30*time.Second)), does: "w2: delete Workload wl | again in 30s", because: "14m30s left", unless: snap(claimedBy("w1")), then: "Claimed"},
 	{rule: "WorkerLost", name: "after it", when: snap(claimedBy("w1"), lost("w1", 15*time.Minute)), does: retry, because: `"w1" was out of reach`},
 	{rule: "WorkerLost", name: "left the config", when: snap(claimedBy("w1"), started, jobStatus("w1", runs), outOfConfig("w1", time.Minute)), does: mirrors + " | again in 14m0s"},
 	{rule: "WorkerLost", name: "unheard of", when: snap(claim("w9")), does: retry, because: `"w9"`},

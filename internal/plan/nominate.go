@@ -217,7 +217,7 @@ func (v *view) progress(w *Worker) string {
 		case reserved == nil:
 		case reserved.Status == "True":
 			return " (quota reserved, waits for its admission checks)"
-		case reserved.Reason == kueue.WorkloadInadmissible || reserved.Reason == kueue.WorkloadQuotaReservedReasonMisconfigured:
+		case isMisplaced(reserved.Reason):
 			return " (" + reserved.Message + ")"
 		default:
 			return " (waits for quota)"

@@ -97,6 +97,11 @@ type Worker struct {
 	// Blind tells that the worker can be reached, but its objects of the job's
 	// kind cannot be seen now: there are no Jobs, and that says nothing.
 	Blind bool
+	// Warning is the last warning about the job that was found there, AskWarnings when to look for another one.
+	Warning     string
+	AskWarnings time.Time
+	// NeverRan tells that the job was placed there by this process, which has not seen it run since.
+	NeverRan bool
 	// Foreign tells that an object that is not ours holds the job's name there.
 	Foreign bool
 }
@@ -129,6 +134,8 @@ type Policy struct {
 	WorkerLostTimeout time.Duration
 	// PlaceTimeout is how long the job may take to be created on the worker that admitted it.
 	PlaceTimeout time.Duration
+	// StartTimeout is how long a job keeps a worker where it does not start; 0: for ever.
+	StartTimeout time.Duration
 }
 
 // Plan is what to do now.

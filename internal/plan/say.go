@@ -10,8 +10,7 @@ import (
 
 // say puts a sentence into the pending check's message, once it has been true for a while.
 func (v *view) say(p *Plan, message string) {
-	message = reason.Fit(message)
-	p.Because = message
+	p.Because = reason.Fit(message)
 	for _, wl := range v.Workloads {
 		v.sayOf(p, wl, message)
 	}

@@ -30,6 +30,7 @@ var workerLost = Rule{
 			return v.serveClaim(p, w)
 		}
 		p.Because = fmt.Sprintf("Worker %q is out of reach; it has %s left to come back", w.Name, left.Round(1e9))
+		v.informOfLoss(p, w)
 		return true
 	},
 }

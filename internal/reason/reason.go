@@ -32,6 +32,44 @@ func cut(s string, limit int) string {
 // Admitted says where the job went.
 func Admitted(worker string) string { return fmt.Sprintf("The workload was admitted on %q", worker) }
 
+// Warning is the reason of the event by which users get a worker's warning about their job.
+const Warning = "WorkerWarning"
+
+// But adds to a sentence what does not go well; nothing if trouble is empty.
+func But(sentence, trouble string) string {
+	if trouble == "" {
+		return sentence
+	}
+	return sentence + "; " + strings.TrimLeft(trouble, " ")
+}
+
+// NotStarted says why a job that was placed has no ready pod.
+func NotStarted(warning string) string { return "none of its pods is ready: " + warning }
+
+// OnWorker is a worker's event in one line: its reason, what it is about, and its words.
+func OnWorker(why, kind, name, message string) string {
+	return fmt.Sprintf("%s: %s %s: %s", why, kind, name, Brief(strings.Join(strings.Fields(message), " ")))
+}
+
+// NeverStarted says why a job leaves its worker.
+func NeverStarted(worker, warning string) string {
+	return fmt.Sprintf("The job did not start on worker %q: %s; offering it to the others", worker, warning)
+}
+
+// Away begins what AwaySince says.
+const Away = "the worker is out of reach"
+
+// AwaySince says since when the worker of a running job is out of reach.
+func AwaySince(since time.Time) string { return Away + " since " + since.UTC().Format(time.RFC3339) }
+
+// Before comes before what a check said when its job was sent back to the queue.
+const Before = ". Before: "
+
+// WaitsForQuota says that a job that was sent back waits for quota on the manager; why is empty if it is for its turn.
+func WaitsForQuota(why, before string) string {
+	return withWhy("Waiting for quota on the manager", why) + Before + before
+}
+
 // NoAdapter says that the owner's kind is not dispatched; kind as GroupVersionKind prints itself.
 func NoAdapter(kind string) string {
 	return fmt.Sprintf("No multikueue adapter found for owner kind %q", kind)
@@ -224,6 +262,8 @@ func LeftAlone(kind, why string) string {
 func VolumesOnManager(kind string) string {
 	return fmt.Sprintf("The volume claims of this %s are made on the manager too, where no pod uses them. "+
 		"No volume is made for them where their StorageClass on the manager has volumeBindingMode WaitForFirstConsumer", kind)
+}
+
 // WaitsForMember says why a pod that joins its group is not made yet.
 func WaitsForMember(pod, worker string) string {
 	return fmt.Sprintf("Pod %s waits until one that left its group has ended on %q", pod, worker)
