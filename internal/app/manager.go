@@ -21,6 +21,7 @@ import (
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"ferry.dev/ferry/internal/apply"
 	"ferry.dev/ferry/internal/config"
 	"ferry.dev/ferry/internal/jobs"
 	"ferry.dev/ferry/internal/kinds"
@@ -60,7 +61,7 @@ func managerOptions(o Options) ctrl.Options {
 
 func leanWorkload(in any) (any, error) {
 	if wl, is := in.(*kueue.Workload); is {
-		wl.ManagedFields = nil
+		apply.Strip(wl)
 		kinds.LeanWorkload(wl)
 	}
 	return in, nil

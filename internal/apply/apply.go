@@ -3,10 +3,12 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -147,6 +149,9 @@ func (a *Applier) admission(ctx context.Context, ref kinds.Ref, base *kueue.Work
 		// Leaving the field out would keep the names that another controller set, the External dispatcher.
 		_ = unstructured.SetNestedSlice(u.Object, []any{}, "status", "nominatedClusterNames")
 	}
+	if err := a.carryNewer(ctx, base, u); err != nil {
+		return err
+	}
 	err = a.Manager.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(kueueAdmission), client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("apply the status of Workload %s/%s: %w", wl.Namespace, wl.Name, err)
@@ -155,7 +160,29 @@ func (a *Applier) admission(ctx context.Context, ref kinds.Ref, base *kueue.Work
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, now); err != nil {
 		return fmt.Errorf("decode the status of Workload %s/%s: %w", wl.Namespace, wl.Name, err)
 	}
-	now.ManagedFields = nil
+	Strip(now)
 	a.Memory.Wrote(observe.Manager, ref, now, a.Clock.Now())
 	return nil
+}
+
+// carryNewer adds to an apply what kueueAdmission owns and our types do not have, from the live Workload: what an apply
+// leaves out is removed.
+func (a *Applier) carryNewer(ctx context.Context, base *kueue.Workload, u *unstructured.Unstructured) error {
+	if len(base.ManagedFields) == 0 {
+		return nil
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(kueue.SchemeGroupVersion.WithKind("Workload"))
+	if err := a.Manager.Get(ctx, client.ObjectKeyFromObject(base), live); err != nil {
+		return fmt.Errorf("read Workload %s/%s: %w", base.Namespace, base.Name, err)
+	}
+	if live.GetResourceVersion() != base.ResourceVersion {
+		return apierrors.NewConflict(kueue.Resource("workloads"), base.Name, errors.New("it has changed since it was decided on"))
+	}
+	from, _, _ := unstructured.NestedMap(live.Object, "status")
+	to, _, _ := unstructured.NestedMap(u.Object, "status")
+	for _, entry := range live.GetManagedFields() {
+		carry(ownedStatus(entry), statusType, from, to)
+	}
+	return unstructured.SetNestedMap(u.Object, to, "status")
 }

@@ -106,7 +106,7 @@ func (v *view) hasChoice(than *Worker) bool {
 // inform keeps the message of a Ready check up to date: what it says of a job that runs well, and after that what does
 // not go well, if anything. Nothing else is taken out of a message that others wrote.
 func (v *view) inform(p *Plan, w *Worker, trouble string) {
-	plain := reason.Admitted(w.Name)
+	plain, told := reason.Admitted(w.Name), trouble == "" || len(v.Jobs) == 0
 	for _, wl := range v.Workloads {
 		c := v.check(wl)
 		if c == nil || c.State != kueue.CheckStateReady {
@@ -117,8 +117,8 @@ func (v *view) inform(p *Plan, w *Worker, trouble string) {
 			continue
 		}
 		set := SetCheck{Workload: wl, Check: v.Check, State: c.State, Message: message}
-		if trouble != "" && len(v.Jobs) > 0 {
-			set.Tell = v.Jobs[0]
+		if !told {
+			set.Tell, told = v.Jobs[0], true
 		}
 		p.manager(set)
 	}

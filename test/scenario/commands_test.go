@@ -53,6 +53,7 @@ func init() {
 		"remove-foreign": func(s *session, a []string) { s.world.RemoveForeign(a[0], a[1]) },
 		"by-multikueue":  (*session).byMultiKueue,
 		"drop-queue":     func(s *session, a []string) { s.world.DropQueue(a[0]) },
+		"no-pods":        func(s *session, a []string) { s.world.Worker(a[0]).Cluster.NoPods = strings.Join(a[1:], " ") },
 		"make-queue":     func(s *session, a []string) { s.world.MakeQueue(a[0]) },
 		// The network, and Ferry itself.
 		"lose":           func(s *session, a []string) { s.world.Cut(a[0]); s.world.Notice(a[0]) },

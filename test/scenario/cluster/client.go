@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,6 +47,22 @@ func (c *Client) Get(_ context.Context, key client.ObjectKey, obj client.Object,
 			return apierrors.NewNotFound(resource(at), at.Name)
 		}
 		CopyInto(found, obj)
+		return nil
+	})
+}
+
+// List reads events; Ferry lists all else in its caches.
+func (c *Client) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	events := list.(*corev1.EventList)
+	return c.Through("list", Key{Kind: "Event"}, func() error {
+		for _, job := range c.Cluster.Jobs() {
+			if c.Cluster.NoPods != "" && job.GetKind() == Job.Kind {
+				events.Items = append(events.Items, corev1.Event{
+					Type: corev1.EventTypeWarning, Reason: "FailedCreate", Message: c.Cluster.NoPods, LastTimestamp: metav1.NewTime(c.Cluster.Clock.Now()),
+					InvolvedObject: corev1.ObjectReference{Kind: job.GetKind(), Namespace: job.GetNamespace(), Name: job.GetName(), UID: job.GetUID()},
+				})
+			}
+		}
 		return nil
 	})
 }

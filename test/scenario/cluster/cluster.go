@@ -41,6 +41,8 @@ type Cluster struct {
 	Clock clock.PassiveClock
 	// Violation is told when something illegal is tried.
 	Violation func(format string, args ...any)
+	// NoPods is why no pods can be made here, which is in an event about each Job; empty while they can.
+	NoPods string
 
 	objects  map[Key]client.Object
 	owned    map[Key]map[string]fieldSet

@@ -34,6 +34,12 @@ func (m *Model) jobController(job *unstructured.Unstructured) []Step {
 func (m *Model) progress(job *unstructured.Unstructured) []Step {
 	active, ready := count(job, "active"), count(job, "ready")
 	var steps []Step
+	if active == 0 && m.Cluster.NoPods != "" {
+		return nil
+	}
+	if active == 0 && count(job, "succeeded") == 0 {
+		return []Step{m.status("make the missing pods of", job, m.startPods(job))}
+	}
 	choose := func(name string, change func(map[string]any)) {
 		steps = append(steps, m.choice(m.status(name, job, change)))
 	}
@@ -60,6 +66,9 @@ func (m *Model) startPods(job *unstructured.Unstructured) func(map[string]any) {
 	parallelism, _, _ := unstructured.NestedInt64(job.Object, "spec", "parallelism")
 	return func(s map[string]any) {
 		s["active"], s["ready"] = parallelism-count(job, "succeeded"), int64(0)
+		if m.Cluster.NoPods != "" {
+			s["active"] = int64(0)
+		}
 		s["startTime"] = m.stamp()
 		if hasCondition(job, "Suspended", "True") {
 			m.condition(s, "Suspended", "False", "JobResumed")

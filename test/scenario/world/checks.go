@@ -83,10 +83,10 @@ func (w *World) checkRetryNeeded(wl *kueue.Workload) {
 	}
 }
 
-// healthy: the copy that the claim is about is admitted, and its job is there.
+// healthy: the copy that the claim is about is admitted, and its job is there and can start.
 func (w *World) healthy(worker *Worker, wl *kueue.Workload, owner string) bool {
 	c, job := worker.Cluster.Workload(wl.Namespace, wl.Name), w.JobOn(worker.Name, owner)
-	return c != nil && ours(c) && job != nil && ours(job) && w.holdsClaim(worker.Name, job) &&
+	return worker.Cluster.NoPods == "" && c != nil && ours(c) && job != nil && ours(job) && w.holdsClaim(worker.Name, job) &&
 		c.Annotations[kinds.ReservationAnnotation] == plan.Reservation(wl) && kinds.SameSpec(c, wl) &&
 		!hasTrue(c, kueue.WorkloadEvicted) && !slices.ContainsFunc(w.Copies(worker.Name, owner), finished)
 }

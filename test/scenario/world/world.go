@@ -112,7 +112,7 @@ func New(o Options) *World {
 		Held: map[string]bool{}, kinds: map[string]schema.GroupVersionKind{},
 	}
 	w.policy = plan.Policy{
-		Origin: Origin, Dispatcher: o.Dispatcher, WorkerLostTimeout: 15 * time.Minute, PlaceTimeout: time.Minute,
+		Origin: Origin, Dispatcher: o.Dispatcher, WorkerLostTimeout: 15 * time.Minute, PlaceTimeout: time.Minute, StartTimeout: 5 * time.Minute,
 		Placement: placement.ByName(o.Dispatcher, o.StepSize, o.Round),
 	}
 	w.Manager = cluster.New("", 1000, w.Clock, w.Violation)
