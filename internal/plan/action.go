@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -150,8 +151,11 @@ type Delete struct {
 	Version string
 }
 
-// AskWarnings looks on a worker for the last warning about copies of a job and their pods.
-type AskWarnings struct{ Jobs []*unstructured.Unstructured }
+// AskWarnings looks on a worker for the last warning about copies of a job and their pods. Due is since when it is wanted.
+type AskWarnings struct {
+	Jobs []*unstructured.Unstructured
+	Due  time.Time
+}
 
 // LetGo takes a finalizer away that alone still holds an object of ours on a worker.
 type LetGo struct {

@@ -24,11 +24,13 @@ func Asks(action Action) string {
 	case EditJob:
 		what = wanted(a.Want)
 	case SetPriority:
-		what = encoded(a.Priority, a.PriorityClassRef)
+		what = encoded(a.Priority)
 	case Resize:
 		what = encoded(a.PodSets)
 	case Delete:
 		what = string(a.UID)
+	case AskWarnings:
+		what = a.Due.String()
 	case LetGo:
 		what = string(a.Copy.GetUID())
 	}

@@ -48,7 +48,7 @@ func (v *view) followStart(p *Plan, w *Worker) {
 		p.again(left)
 		return
 	}
-	p.worker(w.Name, AskWarnings{Jobs: w.Jobs})
+	p.worker(w.Name, AskWarnings{Jobs: w.Jobs, Due: w.AskWarnings})
 }
 
 // readySince is when the checks of all Workloads had become Ready; zero as long as one is not.
@@ -116,7 +116,7 @@ func (v *view) inform(p *Plan, w *Worker, trouble string) {
 		if c.Message == message || trouble == "" && !strings.HasPrefix(c.Message, reason.But(plain, " ")) {
 			continue
 		}
-		set := SetCheck{Workload: wl, Check: v.Check, State: c.State, Message: message}
+		set := SetCheck{Workload: wl, Check: v.Check, State: c.State, Message: message, Informs: true}
 		if !told {
 			set.Tell, told = v.Jobs[0], true
 		}
