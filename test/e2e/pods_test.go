@@ -328,7 +328,11 @@ func TestReplacementWaitsForThePodThatGoes(t *testing.T) {
 	s.Expect(s.pod(s, worker, "pair-next")).To(BeNil(), "on %s, while the other goes", worker)
 
 	s.Expect(nodes.Resume()).To(Succeed())
-	s.Expect(s.awaitGroup(pair, 2)).To(Equal(worker))
+	s.Eventually(func(g Gomega) {
+		next := s.pod(g, worker, "pair-next")
+		expectSameStatus(g, s.pod(g, "manager", "pair-next"), next)
+		g.Expect(next.Status.Phase).To(Equal(corev1.PodRunning))
+	}).Should(Succeed(), "it runs once the other has ended")
 	calm(s)
 	s.Expect(manager().Delete(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})).To(Succeed())
 	s.Eventually(func(g Gomega) {
