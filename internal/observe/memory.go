@@ -50,6 +50,8 @@ type Memory struct {
 	claims map[kinds.Ref]claim
 	// troubles are the writes to workers that do not go through, by what they are.
 	troubles map[place]map[string]trouble
+	// facts are when the conditions of copies were first seen to hold; never changed in place.
+	facts map[place]map[plan.Fact]time.Time
 	// families are by namespace and name, relatives are the families of jobs.
 	families  map[string]*family
 	relatives map[kinds.Ref]string
@@ -76,6 +78,7 @@ func NewMemory() *Memory {
 		hosts: map[kinds.Ref]string{}, families: map[string]*family{}, relatives: map[kinds.Ref]string{}, missing: map[place]time.Time{}, sought: map[place]plan.Sought{},
 		rests: map[place]rest{}, claims: map[kinds.Ref]claim{}, troubles: map[place]map[string]trouble{},
 		pruned: map[kinds.Ref]map[types.UID]plan.Pruned{}, asked: map[place]asked{}, unstarted: map[kinds.Ref]string{},
+		facts: map[place]map[plan.Fact]time.Time{},
 	}
 }
 
@@ -166,6 +169,7 @@ func (m *Memory) Forget(ref kinds.Ref) {
 	forget(m.rests, ref)
 	forget(m.troubles, ref)
 	forget(m.sought, ref)
+	forget(m.facts, ref)
 }
 
 // Sought notes what a worker answered when it was asked for a job's copy: its multikueue origin, or "" for none.

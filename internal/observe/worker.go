@@ -57,6 +57,7 @@ func (o *Observer) readWorker(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker)
 	}
 	w.Workloads = recall(o.Memory, w.Name, s.Ref, workloadKind.GroupKind(), wls, s.Now)
 	w.Sought = o.Memory.soughtOn(w.Name, s.Ref, len(w.Workloads) > 0, s.Now)
+	o.noteSince(s, w.Name, w.Workloads)
 	if s.Kind == nil {
 		return nil
 	}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/reason"
@@ -29,9 +28,9 @@ var admittedSomewhere = Rule{
 	},
 }
 
-// winner is the worker that admitted first. Answers come with whole seconds, and in a
-// burst all of them are there before anybody looks: answers of about one time
-// are equal, and each job has an order of its own among those that gave them.
+// winner is the worker that was first seen to have admitted the job. In a burst all
+// answers are there before anybody looks: those of about one time are equal,
+// and each job has an order of its own among the workers that gave them.
 func (v *view) winner() *Worker {
 	admitted := map[*Worker]time.Time{}
 	var first time.Time
@@ -69,20 +68,19 @@ func (v *view) affinity(w *Worker) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// admittedAt tells whether the worker may have the job, and since when it would run it.
+// admittedAt tells whether the worker may have the job, and since when.
 func (v *view) admittedAt(w *Worker) (time.Time, bool) {
 	var at time.Time
 	if !v.eligible(w) || len(v.copies(w)) == 0 {
 		return at, false
 	}
 	for _, c := range v.copies(w) {
-		admitted := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadAdmitted)
 		if !isTrue(c, kueue.WorkloadAdmitted) || isTrue(c, kueue.WorkloadEvicted) || isTrue(c, kueue.WorkloadFinished) ||
 			!c.DeletionTimestamp.IsZero() || !slices.Contains(v.original(c.Name).Status.NominatedClusterNames, w.Name) {
 			return at, false
 		}
-		if admitted.LastTransitionTime.After(at) {
-			at = admitted.LastTransitionTime.Time
+		if since := v.since(c, kueue.WorkloadAdmitted); since.After(at) {
+			at = since
 		}
 	}
 	return at, true

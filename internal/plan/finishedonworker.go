@@ -64,17 +64,17 @@ func (v *view) comesBefore(a, b *result) bool {
 	if claim := v.claim(); a.worker == claim || b.worker == claim {
 		return a.worker == claim
 	}
-	if x, y := a.endedAt(), b.endedAt(); !x.Equal(y) {
+	if x, y := v.endedAt(a), v.endedAt(b); !x.Equal(y) {
 		return x.Before(y)
 	}
 	return a.worker < b.worker
 }
 
-func (r *result) endedAt() time.Time {
+func (v *view) endedAt(r *result) time.Time {
 	var last time.Time
 	for _, c := range r.copies {
-		if f := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadFinished); f.LastTransitionTime.After(last) {
-			last = f.LastTransitionTime.Time
+		if at := v.since(c, kueue.WorkloadFinished); at.After(last) {
+			last = at
 		}
 	}
 	return last
@@ -129,7 +129,7 @@ func (v *view) finishWorkloads(p *Plan, r *result) {
 			continue
 		}
 		f := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadFinished)
-		if left := f.LastTransitionTime.Add(kueueFinishes).Sub(v.Now); left > 0 {
+		if left := v.since(c, kueue.WorkloadFinished).Add(kueueFinishes).Sub(v.Now); left > 0 {
 			p.again(min(left, kueueFinishes))
 			continue
 		}

@@ -47,6 +47,8 @@ type Snapshot struct {
 	// Pruned are the objects, by UID, of whose last mirrored status the manager's
 	// API server did not keep all, as it knows fewer fields than the worker's.
 	Pruned map[types.UID]Pruned
+	// Since is when this process first saw that conditions of copies hold.
+	Since map[Fact]time.Time
 	// Family is what is known of the jobs that this one should run beside.
 	Family Family
 	Policy Policy

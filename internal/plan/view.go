@@ -171,11 +171,10 @@ const rest = 30 * time.Second
 
 // restLeft is how much of its rest an evicted offer has left.
 func (v *view) restLeft(c *kueue.Workload) time.Duration {
-	e := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadEvicted)
-	if e == nil || e.Status != metav1.ConditionTrue {
+	if !isTrue(c, kueue.WorkloadEvicted) {
 		return 0
 	}
-	return min(e.LastTransitionTime.Add(rest).Sub(v.Now), rest)
+	return min(v.since(c, kueue.WorkloadEvicted).Add(rest).Sub(v.Now), rest)
 }
 
 func (v *view) jobIsCurrent(w *Worker, job *unstructured.Unstructured) bool {

@@ -1,0 +1,53 @@
+package observe
+
+import (
+	"time"
+
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/plan"
+)
+
+// timed are the conditions of copies from which something is counted.
+var timed = []string{kueue.WorkloadAdmitted, kueue.WorkloadEvicted, kueue.WorkloadFinished}
+
+// noteSince adds to the Snapshot when this process first saw that the conditions of a worker's copies hold: what
+// is counted from there must not depend on the worker's clock.
+func (o *Observer) noteSince(s *plan.Snapshot, worker string, copies []*kueue.Workload) {
+	var facts []plan.Fact
+	for _, c := range copies {
+		for _, condition := range timed {
+			if fact, holds := plan.FactOf(c, condition); holds {
+				facts = append(facts, fact)
+			}
+		}
+	}
+	for fact, at := range o.Memory.since(worker, s.Ref, facts, s.Now) {
+		if s.Since == nil {
+			s.Since = map[plan.Fact]time.Time{}
+		}
+		s.Since[fact] = at
+	}
+}
+
+// since tells when facts about a job on a worker were first seen; it forgets all other such facts.
+func (m *Memory) since(worker string, ref kinds.Ref, facts []plan.Fact, now time.Time) map[plan.Fact]time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := place{worker, ref}
+	if len(facts) == 0 {
+		delete(m.facts, at)
+		return nil
+	}
+	before, present := m.facts[at], make(map[plan.Fact]time.Time, len(facts))
+	for _, fact := range facts {
+		first, known := before[fact]
+		if !known {
+			first = now
+		}
+		present[fact] = first
+	}
+	m.facts[at] = present
+	return present
+}
