@@ -12,18 +12,23 @@ import (
 // timed are the conditions of copies from which something is counted.
 var timed = []string{kueue.WorkloadAdmitted, kueue.WorkloadEvicted, kueue.WorkloadFinished}
 
-// noteSince adds to the Snapshot when this process first saw that the conditions of a worker's copies hold: what
-// is counted from there must not depend on the worker's clock.
-func (o *Observer) noteSince(s *plan.Snapshot, worker string, copies []*kueue.Workload) {
+// noteSince adds to the Snapshot when this process first saw what holds of a worker's copies: what is counted from
+// there must not depend on the worker's clock.
+func (o *Observer) noteSince(s *plan.Snapshot, w *plan.Worker) {
 	var facts []plan.Fact
-	for _, c := range copies {
+	for _, c := range w.Workloads {
 		for _, condition := range timed {
 			if fact, holds := plan.FactOf(c, condition); holds {
 				facts = append(facts, fact)
 			}
 		}
 	}
-	for fact, at := range o.Memory.since(worker, s.Ref, facts, s.Now) {
+	for _, job := range w.Jobs {
+		if fact, holds := plan.Restless(s.Kind, job); holds {
+			facts = append(facts, fact)
+		}
+	}
+	for fact, at := range o.Memory.since(w.Name, s.Ref, facts, s.Now) {
 		if s.Since == nil {
 			s.Since = map[plan.Fact]time.Time{}
 		}

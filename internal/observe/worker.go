@@ -42,6 +42,9 @@ func (o *Observer) worker(s *plan.Snapshot, name string, inConfig bool) (plan.Wo
 		// The connection went away between two reads: the caches are void.
 		return plan.Worker{Name: name, InConfig: inConfig, LostSince: s.Now}, nil
 	}
+	if err == nil {
+		o.noteSince(s, &w)
+	}
 	return w, err
 }
 
@@ -57,7 +60,6 @@ func (o *Observer) readWorker(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker)
 	}
 	w.Workloads = recall(o.Memory, w.Name, s.Ref, workloadKind.GroupKind(), wls, s.Now)
 	w.Sought = o.Memory.soughtOn(w.Name, s.Ref, len(w.Workloads) > 0, s.Now)
-	o.noteSince(s, w.Name, w.Workloads)
 	if s.Kind == nil {
 		return nil
 	}

@@ -1,14 +1,11 @@
 package plan
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
-
-	"ferry.dev/ferry/internal/kinds"
 )
 
 // comesToRest is how long the copy of a job that is over stays where its status still shows something running: the end
@@ -33,32 +30,36 @@ func (v *view) clearUp(p *Plan) {
 
 // restlessFor is how long what still runs of the job on its worker may do so; zero if nothing does.
 func (v *view) restlessFor(w *Worker) time.Duration {
-	isRestless := func(job *unstructured.Unstructured) bool { return isThere(job) && v.isRestless(job) }
-	if w == nil || !w.Reachable || v.Kind == nil || !slices.ContainsFunc(w.Jobs, isRestless) {
+	if w == nil || !w.Reachable || v.Kind == nil {
 		return 0
 	}
-	return min(v.overSince().Add(comesToRest).Sub(v.Now), comesToRest)
+	var since time.Time
+	for _, job := range w.Jobs {
+		if at := v.seen(Restless(v.Kind, job)); isThere(job) && at.After(since) {
+			since = at
+		}
+	}
+	if since.IsZero() {
+		return 0
+	}
+	if ended := v.finishedSince(); !ended.IsZero() {
+		since = ended
+	}
+	return min(since.Add(comesToRest).Sub(v.Now), comesToRest)
 }
 
 // isRestless tells whether a job is over and its status shows something running.
 func (v *view) isRestless(job *unstructured.Unstructured) bool {
-	return v.allEnded(one(job)) && !v.Kind.AtRest(job)
+	_, is := Restless(v.Kind, job)
+	return is
 }
 
-// overSince is when the job's Workloads ended on the manager, or, while they have not, when its status there last changed.
-func (v *view) overSince() time.Time {
+// finishedSince is when the last of the job's Workloads that ended did so on the manager; zero if none has.
+func (v *view) finishedSince() time.Time {
 	var last time.Time
 	for _, wl := range v.Workloads {
 		if f := meta.FindStatusCondition(wl.Status.Conditions, kueue.WorkloadFinished); f != nil && f.LastTransitionTime.After(last) {
 			last = f.LastTransitionTime.Time
-		}
-	}
-	if !last.IsZero() {
-		return last
-	}
-	for _, job := range v.Jobs {
-		if at := kinds.LastTransition(job); at.After(last) {
-			last = at
 		}
 	}
 	return last

@@ -6,6 +6,7 @@ import (
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/plan"
 )
 
@@ -42,6 +43,30 @@ func TestWaitsCountFromWhenSeenHere(t *testing.T) {
 		seen(&s, kueue.WorkloadAdmitted, time.Second, "w1")
 		if got := show(plan.Decide(s)); got != "AdmittedSomewhere | manager: claim wl for w2" {
 			t.Errorf("with a clock that is %s off: %s", off, got)
+		}
+	}
+}
+
+// TestComesToRestByOurClock: a job that is over and shows something running stays for a while from when that was
+// seen here, whatever its worker's clock says.
+func TestComesToRestByOurClock(t *testing.T) {
+	for _, k := range kinds.NewTable(kinds.Frameworks()).Rows() {
+		if len(k.Running) == 0 {
+			continue
+		}
+		gone := "Over | manager: mirror status of " + k.GVK.Kind + " train | w1: delete " + k.GVK.Kind + " train, delete Workload wl"
+		for _, off := range []time.Duration{-3 * time.Hour, 0, 3 * time.Hour} {
+			for ago, want := range map[time.Duration]string{time.Second: "Over | again in 29s", 31 * time.Second: gone} {
+				s := restless(k, 2, 2, off)
+				fact, holds := plan.Restless(k, s.Workers[0].Jobs[0])
+				if !holds {
+					t.Fatalf("%s is at rest", k.Name())
+				}
+				s.Since = map[plan.Fact]time.Time{fact: now.Add(-ago)}
+				if got := show(plan.Decide(s)); got != want {
+					t.Errorf("%s, over for %s, by a clock that is %s off: %s, want %s", k.Name(), ago, off, got, want)
+				}
+			}
 		}
 	}
 }
