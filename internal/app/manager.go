@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"sync/atomic"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -25,7 +24,6 @@ import (
 	"ferry.dev/ferry/internal/config"
 	"ferry.dev/ferry/internal/jobs"
 	"ferry.dev/ferry/internal/kinds"
-	"ferry.dev/ferry/internal/plan"
 )
 
 func newScheme() *runtime.Scheme {
@@ -137,12 +135,3 @@ var _ manager.LeaderElectionRunnable = everywhere(nil)
 
 func (e everywhere) Start(ctx context.Context) error { return e(ctx) }
 func (e everywhere) NeedLeaderElection() bool        { return false }
-
-// countDecisions counts which rule decided how often.
-func countDecisions(registry prometheus.Registerer) func(plan.Plan) {
-	total := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "ferry_decisions_total", Help: "Decisions about jobs, by the rule that made them (docs/rules.md).",
-	}, []string{"rule"})
-	registry.MustRegister(total)
-	return func(p plan.Plan) { total.WithLabelValues(p.Rule).Inc() }
-}

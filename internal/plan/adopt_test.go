@@ -122,6 +122,57 @@ func TestAdoptedIsLikeMade(t *testing.T) {
 	}
 }
 
+// TestHeldIsTold: whichever rule holds a job, the plan says so, for those who count them.
+func TestHeldIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		s    plan.Snapshot
+		want bool
+	}{
+		"held":    {snap(runsOnly, sought("w1", "old")), true},
+		"evicted": {snap(holder("w1", old)), true},
+		"runs":    {snap(claimedBy("w1")), false},
+		"waits":   {snap(nominated("w1"), offered("w1")), false},
+	} {
+		if p := plan.Decide(c.s); p.Held != c.want {
+			t.Errorf("%s: %s says held=%v", name, p.Rule, p.Held)
+		}
+	}
+}
+
+// TestUnfencedPodsAreWarnedOf: MultiKueue's pods that nobody kept from running on the manager too, which Ferry does not see there.
+func TestUnfencedPodsAreWarnedOf(t *testing.T) {
+	adoptedSet := func(s *plan.Snapshot) {
+		statefulSet(t)(s)
+		claimedBy("w1")(s)
+		unstructured.RemoveNestedField(s.Workers[0].Jobs[0].Object, "spec", "template", "metadata", "annotations")
+		setHas(1)(s)
+	}
+	unseen := func(s *plan.Snapshot) { s.Pods = nil }
+	group := all(pods(runningP, runningP), running("w1"), byMultiKueue("w1"))
+	for name, c := range map[string]struct {
+		s    plan.Snapshot
+		want bool
+	}{
+		"pods":                    {snap(group, noJob), true},
+		"pods, said before":       {snap(group, noJob, func(s *plan.Snapshot) { s.Told = []string{reason.Unfenced("w1", false)} }), false},
+		"pods of a job that ends": {snap(group, noJob, managerCondition(kueue.WorkloadFinished)), false},
+		"fenced pods":             {snap(group), false},
+		"deleted pods of Ferry's": {snap(pods(runningP, runningP), running("w1"), noJob), false},
+		"a set's":                 {snap(adoptedSet, unseen), true},
+		"a set's, fenced":         {snap(adoptedSet), false},
+		"a job":                   {snap(claimedBy("w1"), byMultiKueue("w1")), false},
+	} {
+		p := plan.Decide(c.s)
+		warns := slices.ContainsFunc(p.Manager, func(a plan.Action) bool {
+			warn, is := a.(plan.Warn)
+			return is && len(warn.Workloads) > 0 && strings.Contains(warn.Message, "may run on the manager as well")
+		})
+		if warns != c.want {
+			t.Errorf("%s: warns: %v; %s", name, warns, show(p))
+		}
+	}
+}
+
 // TestUnassignedIsCleanedUp: what nobody was asked to run is not taken for an offer, and goes before anybody is asked.
 func TestUnassignedIsCleanedUp(t *testing.T) {
 	s := snap(offered("w1"), admitted("w1", time.Minute), placed("w1"), byMultiKueue("w1"))

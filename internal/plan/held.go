@@ -78,7 +78,7 @@ func (v *view) heldBy(w *Worker) string {
 
 // hold leaves everything as it is, and says so until it is resolved.
 func (v *view) hold(p *Plan, w *Worker, origin string) {
-	p.Because = reason.Held(w.Name, origin)
+	p.Held, p.Because = true, reason.Held(w.Name, origin)
 	p.again(heldLooks)
 	for _, wl := range v.Workloads {
 		if c := v.check(wl); c != nil && c.Message != p.Because && !isTrue(wl, kueue.WorkloadFinished) {

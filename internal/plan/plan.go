@@ -152,6 +152,8 @@ type Plan struct {
 	Workers map[string][]Action
 	// Again is when to decide anew although nothing changes; zero: not needed.
 	Again time.Duration
+	// Held tells that the job waits for an administrator, as a worker has a copy of it with another multikueue origin.
+	Held bool
 }
 
 // Decide is the rule table at work: the first rule that answers wins. The same
@@ -164,6 +166,7 @@ func Decide(s Snapshot) Plan {
 			p.Rule = r.Name
 			v.removeStale(&p)
 			v.noteVolumes(&p)
+			v.noteUnfenced(&p)
 			letGo(s, &p)
 			return p
 		}

@@ -29,6 +29,7 @@ var waitForCleanup = Rule{
 				busy = append(busy, reason.WithTrouble(w.Name, w.Trouble))
 			case w.Reachable && v.heldBy(&w) != "":
 				busy = append(busy, reason.HeldThere(w.Name, v.heldBy(&w)))
+				p.Held = true
 			case !w.Reachable && w.InConfig && v.Host == "" && left > 0 && v.any(wasEvicted):
 				busy = append(busy, w.Name)
 				p.again(left)

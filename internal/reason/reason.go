@@ -235,6 +235,16 @@ func WaitsForFamily(earlier string) string {
 // NotGated says what keeps pods from being dispatched, and what to do.
 const NotGated = "Pods of the job lack the scheduling gate ferry.dev/dispatched, as they were created before their queue led to workers: delete them, so that they are made anew"
 
+// Unfenced warns of pods that run on the manager too since Kueue there started without MultiKueue, and says what to do.
+func Unfenced(worker string, set bool) string {
+	what := fmt.Sprintf("delete them, and their copies on %q", worker)
+	if set {
+		what = "delete them on the manager, so that they are made anew with the gate"
+	}
+	return fmt.Sprintf("MultiKueue dispatched this job to worker %q, and its pods may run on the manager as well: they have neither the scheduling gate ferry.dev/dispatched "+
+		"nor the label and nodeSelector that take its place (docs/configuration.md, Taking over what runs); %s", worker, what)
+}
+
 // RequestsNothing says why a job has no check that would send it to a worker, and what to do.
 func RequestsNothing(clusterQueue string) string {
 	return fmt.Sprintf("Nothing runs this job: it requests no resource that ClusterQueue %q has quota for, so Kueue admitted it without the check that sends it to a worker. "+

@@ -32,7 +32,7 @@ type Reconciler struct {
 	// Mirror tells that the job's status is another one on its worker, which nobody waits for.
 	Mirror func(ref kinds.Ref)
 	// Decided is told every plan, for metrics; may be nil.
-	Decided func(plan.Plan)
+	Decided func(kinds.Ref, plan.Plan)
 
 	pace pace
 }
@@ -66,7 +66,7 @@ func (r *Reconciler) pass(ctx context.Context, ref kinds.Ref) (wrote bool, again
 	p := plan.Decide(s)
 	log.FromContext(ctx).V(2).Info("Decided", "job", ref.String(), "rule", p.Rule, "because", p.Because, "manager", len(p.Manager), "workers", len(p.Workers))
 	if r.Decided != nil {
-		r.Decided(p)
+		r.Decided(ref, p)
 	}
 	if len(s.Jobs) == 0 && s.Unseen == "" && len(s.Workloads) == 0 && len(p.Workers) == 0 {
 		r.Observer.Memory.Forget(ref)

@@ -74,7 +74,7 @@ func (w *World) StartFerry() {
 		Observer: f.observer, Applier: applier,
 		Poke:    func(worker string, ref kinds.Ref) { f.enqueue(worker, ref) },
 		Mirror:  func(ref kinds.Ref) { f.enqueue(mirrorQueue, ref) },
-		Decided: func(p plan.Plan) { w.decided(f.now, p) },
+		Decided: func(_ kinds.Ref, p plan.Plan) { w.decided(f.now, p) },
 	}
 	f.addQueue(mirrorQueue)
 	f.mirror = &mirror.Reconciler{Observer: f.observer, Applier: applier}
