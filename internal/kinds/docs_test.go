@@ -53,7 +53,7 @@ workers already.
 
 **On the manager** Ferry's webhook marks each new job whose queue leads to workers, so that nobody runs it there: it sets
 ` + "`managedBy`" + ` to ` + "`kueue.x-k8s.io/multikueue`" + `, or gives pods a scheduling gate. Users need not. A ` + "`managedBy`" + ` that names
-somebody else stays; such a job is not dispatched, its admission check is Rejected.
+somebody else stays; such a job is not dispatched: it waits, and its admission check says what to do.
 
 **The copy** has the name, namespace, labels, annotations and spec of the original, but never its owners, finalizers,
 status or ` + "`managedBy`" + `. It is suspended, or its pods are gated: Kueue on the worker starts it. Where nothing else is said,

@@ -59,6 +59,8 @@ type Memory struct {
 	// asked is what workers said about jobs that do not start; unstarted is where a job was placed that has not run.
 	asked     map[place]asked
 	unstarted map[kinds.Ref]string
+	// refusals are those of statuses by the manager, by object.
+	refusals map[kinds.Ref]map[types.UID]plan.Refusal
 }
 
 type place struct {
@@ -76,7 +78,7 @@ func NewMemory() *Memory {
 	return &Memory{
 		wrote: map[place][]written{}, deleted: map[types.UID]time.Time{},
 		hosts: map[kinds.Ref]string{}, families: map[string]*family{}, relatives: map[kinds.Ref]string{}, missing: map[place]time.Time{}, sought: map[place]plan.Sought{},
-		rests: map[place]rest{}, claims: map[kinds.Ref]claim{}, troubles: map[place]map[string]trouble{},
+		rests: map[place]rest{}, claims: map[kinds.Ref]claim{}, refusals: map[kinds.Ref]map[types.UID]plan.Refusal{}, troubles: map[place]map[string]trouble{},
 		pruned: map[kinds.Ref]map[types.UID]plan.Pruned{}, asked: map[place]asked{}, unstarted: map[kinds.Ref]string{},
 		facts: map[place]map[plan.Fact]time.Time{},
 	}
@@ -136,6 +138,7 @@ func (m *Memory) Lost(worker string) {
 func (m *Memory) Mirrored(ref kinds.Ref, uid types.UID, asked, kept map[string]any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	delete(m.refusals[ref], uid)
 	if kinds.EqualStatus(asked, kept) {
 		delete(m.pruned[ref], uid)
 		return
@@ -166,6 +169,7 @@ func (m *Memory) Forget(ref kinds.Ref) {
 	delete(m.unstarted, ref)
 	forget(m.asked, ref)
 	forget(m.missing, ref)
+	delete(m.refusals, ref)
 	forget(m.rests, ref)
 	forget(m.troubles, ref)
 	forget(m.sought, ref)

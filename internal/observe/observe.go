@@ -74,6 +74,7 @@ func (o *Observer) Snapshot(ctx context.Context, ref kinds.Ref) (plan.Snapshot, 
 	}
 	s.Told = o.Memory.told.of(ref)
 	s.Host, s.Pruned = o.Memory.host(ref, claimOf(s.Workloads)), o.Memory.prunedOf(ref)
+	s.Refused = o.Memory.refusalsOf(ref)
 	s.ClaimedSince = o.Memory.claimedSince(ref, claimOf(s.Workloads), s.Now)
 	for _, name := range names {
 		w, err := o.worker(&s, name, true)

@@ -5,7 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/plan"
 )
 
 // troubleStays bounds how often the words of one trouble change: errors carry ports and times.
@@ -43,6 +46,37 @@ func (m *Memory) Went(worker string, ref kinds.Ref, but ...string) {
 	if len(m.troubles[at]) == 0 {
 		delete(m.troubles, at)
 	}
+}
+
+// A status that was refused is tried again after refusedFor, and then after twice as long each time, up to refusedMost.
+const (
+	refusedFor  = time.Second
+	refusedMost = 256 * refusedFor
+)
+
+// StatusRefused notes that the manager's API server does not take a status of an
+// object, and tells whether that is news.
+func (m *Memory) StatusRefused(ref kinds.Ref, uid types.UID, asked map[string]any, final bool, why string, now time.Time) (news bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, found := m.refusals[ref][uid]
+	if !found || !kinds.EqualStatus(r.Asked, asked) {
+		r.Asked, r.Tries, r.Since = asked, 0, now
+	}
+	r.Tries, r.Final, r.Why = r.Tries+1, final, why
+	r.Lasts = min(max(2*r.Lasts, refusedFor), refusedMost)
+	r.Again = now.Add(r.Lasts)
+	if m.refusals[ref] == nil {
+		m.refusals[ref] = map[types.UID]plan.Refusal{}
+	}
+	m.refusals[ref][uid] = r
+	return !found
+}
+
+func (m *Memory) refusalsOf(ref kinds.Ref) map[types.UID]plan.Refusal {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.refusals[ref])
 }
 
 // troubleOf says what does not go through to a worker; empty: nothing is known of.

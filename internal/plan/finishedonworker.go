@@ -9,6 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/reason"
 )
 
 // kueueFinishes is how long Kueue on the manager gets to finish the Workload
@@ -18,7 +21,7 @@ const kueueFinishes = 3 * time.Second
 
 var finishedOnWorker = Rule{
 	Name: "FinishedOnWorker",
-	Doc:  "The job is over on a worker, whatever became of its quota meanwhile: its status comes back first, and nobody else is asked any more. Then the manager's Workload ends; normally Kueue there does that on seeing the job's final status, else Ferry.",
+	Doc:  "The job is over on a worker, whatever became of its quota meanwhile: its status comes back first, and nobody else is asked any more. Then the manager's Workload ends; normally Kueue there does that on seeing the job's final status, else Ferry. Does the manager's API server refuse that status, the Workload ends all the same, and its message says so.",
 	decide: func(v *view, p *Plan) bool {
 		r := v.result
 		if r == nil {
@@ -27,9 +30,10 @@ var finishedOnWorker = Rule{
 		p.Because = fmt.Sprintf("The job finished on worker %q", r.worker)
 		v.removeFromAllBut(p, r.worker)
 		delete(v.stale, r.worker)
-		if !v.mirrorJobs(p, r.jobs) && v.mayBeOver(r.jobs...) {
+		refused := v.refusedFor(r.jobs)
+		if refused != "" || !v.mirrorJobs(p, r.jobs) && v.mayBeOver(r.jobs...) {
 			// Otherwise the Workload's end was seen first: the two come by separate watches.
-			v.finishWorkloads(p, r)
+			v.finishWorkloads(p, r, refused)
 		}
 		return true
 	},
@@ -92,7 +96,7 @@ func (v *view) isOver(w *Worker) bool {
 	}
 	for _, c := range w.Workloads {
 		wl := v.original(c.Name)
-		if wl == nil || originUID(c) != string(wl.UID) || !endedWithResult(c) {
+		if wl == nil || originUID(c) != string(wl.UID) || v.endOf(w, c) != isResult {
 			return false
 		}
 	}
@@ -116,13 +120,9 @@ func originUID(obj metav1.Object) string {
 	return obj.GetAnnotations()[kueue.MultiKueueOriginUIDAnnotation]
 }
 
-func endedWithResult(c *kueue.Workload) bool {
-	f := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadFinished)
-	return f != nil && f.Status == metav1.ConditionTrue && f.Reason != kueue.WorkloadFinishedReasonOutOfSync &&
-		f.Reason != kueue.WorkloadSliceReplaced
-}
-
-func (v *view) finishWorkloads(p *Plan, r *result) {
+// finishWorkloads ends the manager's Workloads as Kueue on the worker ended theirs; refused is why the job's own
+// status cannot say so, if it cannot.
+func (v *view) finishWorkloads(p *Plan, r *result, refused string) {
 	for _, c := range r.copies {
 		wl := v.original(c.Name)
 		if isTrue(wl, kueue.WorkloadFinished) {
@@ -133,6 +133,18 @@ func (v *view) finishWorkloads(p *Plan, r *result) {
 			p.again(min(left, kueueFinishes))
 			continue
 		}
-		p.manager(Finish{Workload: wl, Reason: f.Reason, Message: f.Message})
+		p.manager(Finish{Workload: wl, Reason: v.resultOf(f, r.jobs), Message: reason.Result(f.Message, refused)})
+	}
+}
+
+// resultOf is Kueue's reason for the end, success or failure, also where the job's own status decided.
+func (v *view) resultOf(f *metav1.Condition, jobs []*unstructured.Unstructured) string {
+	switch {
+	case saysResult(f.Reason):
+		return f.Reason
+	case slices.ContainsFunc(jobs, kinds.Failed):
+		return kueue.WorkloadFinishedReasonFailed
+	default:
+		return kueue.WorkloadFinishedReasonSucceeded
 	}
 }

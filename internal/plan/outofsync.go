@@ -3,8 +3,6 @@ package plan
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/reason"
@@ -15,15 +13,11 @@ var outOfSync = Rule{
 	Doc:  "Kueue on the worker that holds the claim ended the copy because its job differs (a webhook there changed it): that is no result. The check becomes Retry, with a warning, and the worker rests for this job.",
 	decide: func(v *view, p *Plan) bool {
 		w := v.find(v.claim())
-		if w == nil || !w.Reachable || !slices.ContainsFunc(w.Workloads, endedOutOfSync) {
+		if w == nil || !w.Reachable || v.Kind == nil ||
+			!slices.ContainsFunc(w.Workloads, func(c *kueue.Workload) bool { return v.endOf(w, c) == isOutOfSync }) {
 			return false
 		}
 		v.retryWithRest(p, w, reason.OutOfSync(w.Name), reason.OutOfSyncHere, false)
 		return true
 	},
-}
-
-func endedOutOfSync(c *kueue.Workload) bool {
-	f := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadFinished)
-	return f != nil && f.Status == metav1.ConditionTrue && f.Reason == kueue.WorkloadFinishedReasonOutOfSync
 }

@@ -49,6 +49,8 @@ type Snapshot struct {
 	Pruned map[types.UID]Pruned
 	// Since is when this process first saw that conditions of copies hold.
 	Since map[Fact]time.Time
+	// Refused are the objects, by UID, whose status the manager's API server does not take.
+	Refused map[types.UID]Refusal
 	// Family is what is known of the jobs that this one should run beside.
 	Family Family
 	Policy Policy
@@ -67,6 +69,20 @@ type Family struct {
 // Pruned is what became of a status. Asking for the same again changes nothing
 // as long as the job still has the status that was kept.
 type Pruned struct{ Asked, Kept map[string]any }
+
+// Refusal is what became of a status that the manager's API server refused.
+type Refusal struct {
+	// Asked is the status, Tries how often it was asked for, Since the first time.
+	Asked map[string]any
+	Tries int
+	Since time.Time
+	// Final tells that the answer will not change by itself, Why what it was.
+	Final bool
+	Why   string
+	// Again is when a status of this object may be tried again, Lasts how long that was put off.
+	Again time.Time
+	Lasts time.Duration
+}
 
 // Worker is one worker as this job sees it.
 type Worker struct {
@@ -188,7 +204,7 @@ func Rules() []Rule { return rules }
 
 var rules = []Rule{
 	unseen, notGated, adopt, gone, unknownCheck, finished, finishedOnWorker, keptAway, notOurs, noSuchKind, over, notManaged, noQuota, evictedOnManager, decided,
-	readyWithoutClaim, outOfSync, evictedOnWorker, specDrift, workerLost, held, unsure, claimed,
+	readyWithoutClaim, outOfSync, noResult, evictedOnWorker, specDrift, workerLost, held, unsure, claimed,
 	waitForChecks, waitForSiblings, waitForCleanup, admittedSomewhere, waitForFamily, nominate,
 }
 

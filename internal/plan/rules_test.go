@@ -34,6 +34,7 @@ func TestOrder(t *testing.T) {
 		"Decided",          // before Claimed: a Retry that Kueue has not seen yet is not taken back
 		"ReadyWithoutClaim",
 		"OutOfSync",       // before Claimed: it looks like a finish, and is none
+		"NoResult",        // before Claimed: so do these
 		"EvictedOnWorker", // before Claimed, which would show the evicted copy as running
 		"SpecDrift",       // before Claimed
 		"WorkerLost",      // before Claimed, which needs the worker within reach
@@ -67,7 +68,7 @@ func TestRulesAreDescribed(t *testing.T) {
 
 func TestRules(t *testing.T) {
 	answered, passed := map[string]bool{}, map[string]bool{}
-	for _, c := range slices.Concat(endings, claims, offers, sets, growths, takeovers) {
+	for _, c := range slices.Concat(endings, ends, claims, offers, sets, growths, takeovers) {
 		t.Run(c.rule+"/"+c.name, func(t *testing.T) {
 			p := plan.Decide(c.when)
 			answered[p.Rule] = true
@@ -180,8 +181,12 @@ var endings = []ruleCase{
 	{rule: "Finished", name: "removes everywhere", when: snap(managerCondition(kueue.WorkloadFinished), claimedBy("w1"), offered("w2")), does: "w1: " + deleteBoth + " | w2: delete Workload wl",
 		unless: snap(claimedBy("w1"), offered("w2")), then: "Claimed"},
 	{rule: "Finished", name: "though not managed", when: snap(managerCondition(kueue.WorkloadFinished), managerJob(byUser))},
-	{rule: "NotManaged", name: "rejects and removes", when: snap(offered("w1"), managerJob(byUser)), does: "manager: set check of wl to Rejected | w1: delete Workload wl",
+	{rule: "NotManaged", name: "waits and removes", when: snap(offered("w1"), managerJob(byUser)), does: "manager: set check of wl to Pending | w1: delete Workload wl",
 		because: "kubernetes.io/job-controller", unless: snap(offered("w1")), then: "Nominate"},
+	{rule: "NotManaged", name: "says what to do", when: snap(managerJob(byUser)), does: "manager: set check of wl to Pending", because: "create it anew"},
+	{rule: "NotManaged", name: "waits without quota", when: snap(noReservation(), managerJob(byUser))},
+	{rule: "NotManaged", name: "since it was dispatched", when: snap(claimedBy("w1"), managerJob(byUser)), does: retry + " | w1: " + deleteBoth},
+	{rule: "NotManaged", name: "since it was placed", when: snap(placing, managerJob(byUser)), does: retry + " | w1: delete Workload wl"},
 	{rule: "NoQuota", name: "removes", when: snap(offered("w1"), placed("w1"), noReservation()), does: "w1: " + deleteBoth, because: "quota", unless: snap(offered("w1")), then: "Nominate"},
 	{rule: "NoQuota", name: "shows stopped", when: snap(noReservation(), managerJob(active)), does: "manager: mirror status of Job train"},
 	{rule: "NoQuota", name: "stopped and shown", when: snap(noReservation(), managerJob(suspendedStatus))},

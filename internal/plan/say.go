@@ -107,7 +107,9 @@ func (v *view) mirror(p *Plan, kind *kinds.Kind, on, worker *unstructured.Unstru
 	if kinds.SameStatus(on, status) || v.isPruned(on, status) {
 		return false
 	}
-	p.manager(MirrorStatus{Kind: kind, Job: on, Status: status, Urgent: isUrgent(kind, worker)})
+	if urgent := isUrgent(kind, worker); !v.isPutOff(p, on, status, urgent) {
+		p.manager(MirrorStatus{Kind: kind, Job: on, Status: status, Urgent: urgent})
+	}
 	return true
 }
 

@@ -78,8 +78,10 @@ func NoAdapter(kind string) string {
 // NoOwner says that nobody owns the Workload.
 const NoOwner = "No multikueue adapter found"
 
-// NotManaged says why the job is not MultiKueue's.
-func NotManaged(why string) string { return "The owner is not managed by Kueue: " + why }
+// NotManaged says why the job is not MultiKueue's, and what to do.
+func NotManaged(why string) string {
+	return "The owner is not managed by Kueue: " + why + ". Set the field, or, where it cannot be changed, as in a batch Job, delete the job and create it anew"
+}
 
 // EvictedOnWorker says that the worker took the job's quota back.
 func EvictedOnWorker(worker, why string) string {
@@ -157,6 +159,37 @@ func CopyGoneHere(what string) string {
 
 // OutOfSyncHere is OutOfSync where the worker is named already.
 const OutOfSyncHere = "the job is changed there, so that Kueue takes it for another"
+
+// FailedToStart says that Kueue on the worker could not start the job.
+func FailedToStart(worker, why string) string {
+	return withWhy(fmt.Sprintf("Kueue on worker %q could not start the job; offering it again", worker), Brief(why))
+}
+
+// FailedToStartHere is FailedToStart where the worker is named already.
+func FailedToStartHere(why string) string {
+	return withWhy("this job could not be started there", Brief(why))
+}
+
+// EndUnclear says that nobody knows yet what became of the job.
+func EndUnclear(worker, why string) string {
+	return fmt.Sprintf("Kueue on worker %q ended the workload by %q, and the job does not show its end", worker, why)
+}
+
+// OfferingAgain is the end of a sentence.
+const OfferingAgain = "; offering the job again"
+
+// EndUnclearHere is EndUnclear where the worker is named already.
+func EndUnclearHere(why string) string {
+	return fmt.Sprintf("the workload of this job was ended there by %q", why)
+}
+
+// Result is how the job ended, and why only the Workload says so, if that is so.
+func Result(message, refused string) string {
+	if refused == "" {
+		return message
+	}
+	return Fit(fmt.Sprintf("%s (the job's status could not be written: %s)", message, refused))
+}
 
 // EvictedHere is EvictedOnWorker where the worker is named already.
 func EvictedHere(why string) string { return withWhy("this job was evicted there", Brief(why)) }

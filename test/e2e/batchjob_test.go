@@ -54,18 +54,16 @@ func (s *site) addQueueWithoutCheck(name string) {
 	}).Should(Succeed())
 }
 
-func TestJobOfAnotherManagerIsRejected(t *testing.T) {
+func TestJobOfAnotherManagerWaits(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.submit("mine", fixtures.ManagedBy("example.com/mine"))
 	s.Eventually(func(g Gomega) {
-		wl := s.workload(g, "mine")
-		deactivated := wl.Spec.Active != nil && !*wl.Spec.Active
-		g.Expect(deactivated || s.check(g, "mine").State == kueue.CheckStateRejected).To(BeTrue(),
-			"Kueue deactivates what was rejected while it had quota, and leaves the rest waiting")
-		g.Expect(wl.Status.Admission).To(BeNil())
+		wl, check := s.workload(g, "mine"), s.check(g, "mine")
+		g.Expect(wl.Spec.Active).To(Or(BeNil(), HaveValue(BeTrue())), "a job that waits is not deactivated")
+		g.Expect(check.State).To(Equal(kueue.CheckStatePending))
+		g.Expect(check.Message).To(ContainSubstring(`Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not "example.com/mine"`))
 	}).Should(Succeed())
-	s.awaitEvent(s.namespace, "MultiKueue", `Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not "example.com/mine"`)
 	for _, w := range s.workers {
 		s.Expect(s.copies(s, w)).To(BeEmpty())
 	}

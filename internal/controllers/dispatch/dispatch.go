@@ -97,7 +97,8 @@ func (r *Reconciler) write(ctx context.Context, ref kinds.Ref, p plan.Plan, now 
 		log.FromContext(ctx).V(2).Info("Writing to the manager", "job", ref.String(), "rule", p.Rule, "action", action.String(), "because", p.Because)
 		err := r.Applier.OnManager(ctx, ref, action)
 		switch {
-		case err == nil:
+		case err == nil, errors.Is(err, apply.ErrStatusRefused):
+			// Also a refusal changes what is to do next.
 			wrote = true
 		case isMirror:
 			refused = append(refused, err)

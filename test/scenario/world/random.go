@@ -171,7 +171,12 @@ func (g *game) kueue() {
 		w.Tracef("%s: foreign %s goes", worker, name)
 		w.RemoveForeign(worker, name)
 	case 5:
-		if w.OutOfSync(worker, part) {
+		if why := pick(g.rand, "", "", "FailedToStart", "OwnerNotFound", "Invented"); why != "" {
+			if job := w.JobOn(worker, name); job == nil || !endedAlready(job) {
+				w.Tracef("%s: %s ended by %s", worker, part, why)
+				w.EndOn(worker, part, why)
+			}
+		} else if w.OutOfSync(worker, part) {
 			w.Tracef("%s: %s is out of sync", worker, part)
 		}
 	}

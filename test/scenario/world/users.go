@@ -144,6 +144,20 @@ func (w *World) OutOfSync(worker, name string) bool {
 	return true
 }
 
+// EndOn lets Kueue on a worker end the job's copy for a reason that is no result.
+func (w *World) EndOn(worker, name, why string) bool {
+	wl := w.Copy(worker, name)
+	if wl == nil || finished(wl) {
+		return false
+	}
+	w.workers[worker].Cluster.Kueue(cluster.KeyOf(wl), func(wl *kueue.Workload) {
+		meta.SetStatusCondition(&wl.Status.Conditions, condition{
+			Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: why, Message: "it cannot be", LastTransitionTime: w.Manager.Now(),
+		})
+	})
+	return true
+}
+
 // Explain lets Kueue on a worker say why the job's copy has no quota there.
 func (w *World) Explain(worker, name, why string) {
 	for _, wl := range w.Copies(worker, name) {

@@ -1,0 +1,139 @@
+package plan_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/plan"
+)
+
+// ends: Kueue on the claim's worker ended the copy.
+var ends = []ruleCase{
+	{rule: "NoResult", name: "it never ran", when: snap(claimedBy("w1"), endedBy("FailedToStart")), does: retry, because: "could not start the job; offering it again: because FailedToStart",
+		unless: snap(claimedBy("w1"), endedBy("Succeeded")), then: "FinishedOnWorker"},
+	{rule: "NoResult", name: "its job is going", when: snap(claimedBy("w1"), endedBy("OwnerNotFound")), does: retry, because: "the Job is gone"},
+	{rule: "NoResult", name: "nobody knows yet", when: snap(claimedBy("w1"), endedBy("New"), seenFor(10*time.Second)), does: "again in 50s", because: `by "New"`},
+	{rule: "NoResult", name: "nobody knows for long", when: snap(claimedBy("w1"), endedBy("New"), seenFor(time.Minute)), does: retry, because: "offering the job again"},
+	{rule: "NoResult", name: "shows what runs meanwhile", when: snap(claimedBy("w1"), started, jobStatus("w1", runs), endedBy("New"), seenFor(10*time.Second)), does: mirrors + " | again in 50s"},
+}
+
+func endedBy(reason string) with {
+	return all(copyCondition("w1", kueue.WorkloadFinished, reason), seenFor(time.Second))
+}
+
+// seenFor: this process knows of the end since then.
+func seenFor(d time.Duration) with {
+	return on("w1", func(s *plan.Snapshot, w *plan.Worker) {
+		for _, c := range w.Workloads {
+			if fact, holds := plan.FactOf(c, kueue.WorkloadFinished); holds {
+				s.Since = map[plan.Fact]time.Time{fact: now.Add(-d)}
+			}
+		}
+	})
+}
+
+// TestEnds: of every kind, every reason that Kueue gives for a Workload's end, and one that it may yet invent, comes to an
+// end in bounded time; only success and failure, or what the job itself shows, are a result.
+func TestEnds(t *testing.T) {
+	reasons := []string{
+		kueue.WorkloadFinishedReasonSucceeded, kueue.WorkloadFinishedReasonFailed, kueue.WorkloadFinishedReasonOutOfSync,
+		kueue.WorkloadFinishedReasonOwnerNotFound, kueue.WorkloadSliceReplaced, "FailedToStart", "Invented",
+	}
+	all := kinds.NewTable(kinds.Frameworks(), custom).Rows()
+	for _, k := range all {
+		if k.Many() || k.Group || k.Unlinked {
+			continue // of several objects or Workloads, which these snapshots have not
+		}
+		for _, why := range reasons {
+			for _, shown := range []bool{false, true} {
+				status := map[string]any{"phase": "Running"}
+				if shown {
+					status = endedStatus(k)
+				}
+				s := snap(of(*k), claimedBy("w1"), started, jobStatus("w1", status), managerStatus(status), endedBy(why), seenFor(time.Hour))
+				ended, known := k.Ended(s.Workers[0].Jobs[0])
+				p := plan.Decide(s)
+				got := show(p)
+				isResult := why == "Succeeded" || why == "Failed" || ended && known
+				switch {
+				case isResult && p.Rule != "FinishedOnWorker" && p.Rule != "Over":
+					t.Errorf("%s ended by %s, over %v: %s, want a result", k.Name(), why, ended, got)
+				case !isResult && !strings.Contains(got, "to Retry"):
+					t.Errorf("%s ended by %s, over %v: %s, want Retry", k.Name(), why, ended, got)
+				}
+			}
+		}
+	}
+}
+
+// endedStatus says in the words of as many kinds as possible that a job is over.
+func endedStatus(*kinds.Kind) map[string]any {
+	var conditions []any
+	for _, t := range []string{"Complete", "Completed", "Succeeded", "Finished"} {
+		conditions = append(conditions, map[string]any{"type": t, "status": "True", "lastTransitionTime": "2026-03-01T09:55:00Z"})
+	}
+	return map[string]any{"conditions": conditions, "phase": "Succeeded", "jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete", "terminalState": "Completed"}
+}
+
+// TestResultThatTheManagerRefuses: the Workload ends with the result's essence after a few tries, and quota never stays.
+func TestResultThatTheManagerRefuses(t *testing.T) {
+	result := all(claimedBy("w1"), started, finishedOn("w1", time.Minute), jobStatus("w1", ended))
+	status := jobKind.Reflect(snap(result).Jobs[0], snap(result).Workers[0].Jobs[0], now)
+	refused := func(asked map[string]any, tries int, final bool, since, again time.Duration) with {
+		return func(s *plan.Snapshot) {
+			s.Refused = map[types.UID]plan.Refusal{"job-uid": {Asked: asked, Tries: tries, Final: final, Since: now.Add(-since), Again: now.Add(again), Why: "too new"}}
+		}
+	}
+	for name, c := range map[string]struct {
+		when plan.Snapshot
+		want string
+	}{
+		"not refused":                {snap(result), "FinishedOnWorker | " + mirrors},
+		"refused, to be tried again": {snap(result, refused(status, 1, true, time.Second, -time.Second)), "FinishedOnWorker | " + mirrors},
+		"refused a moment ago":       {snap(result, refused(status, 1, true, time.Second, 3*time.Second)), "FinishedOnWorker | again in 3s"},
+		"another one was refused":    {snap(result, refused(runs, 9, true, time.Hour, 3*time.Second)), "FinishedOnWorker | " + mirrors},
+		"refused too often":          {snap(result, refused(status, 3, true, time.Second, 3*time.Second)), "FinishedOnWorker | manager: finish wl"},
+		"a fault that may pass":      {snap(result, refused(status, 3, false, time.Second, 3*time.Second)), "FinishedOnWorker | again in 3s"},
+		"and does not":               {snap(result, refused(status, 7, false, time.Minute, 3*time.Second)), "FinishedOnWorker | manager: finish wl"},
+		"while it runs":              {snap(claimedBy("w1"), started, jobStatus("w1", runs), refused(novel, 9, true, time.Hour, 3*time.Second)), "Claimed | again in 3s"},
+	} {
+		p := plan.Decide(c.when)
+		if got := show(p); got != c.want {
+			t.Errorf("%s: plan is\n  %s\nwant\n  %s", name, got, c.want)
+		}
+		for _, a := range p.Manager {
+			if f, ok := a.(plan.Finish); ok && (f.Reason != "Succeeded" || !strings.Contains(f.Message, "because Succeeded") || !strings.Contains(f.Message, "too new")) {
+				t.Errorf("%s: finishes by %s: %q", name, f.Reason, f.Message)
+			}
+		}
+	}
+}
+
+// TestResultByTheJobItself: Kueue's reason says nothing, the job's status everything.
+func TestResultByTheJobItself(t *testing.T) {
+	failed := map[string]any{"failed": int64(1), "startTime": "2026-03-01T09:50:00Z", "conditions": []any{
+		map[string]any{"type": "FailureTarget", "status": "True"}, map[string]any{"type": "Failed", "status": "True"},
+	}}
+	for _, c := range []struct {
+		status map[string]any
+		want   string
+	}{{ended, "Succeeded"}, {failed, "Failed"}} {
+		s := snap(claimedBy("w1"), jobStatus("w1", c.status), managerStatus(c.status), endedBy("OwnerNotFound"), seenFor(time.Minute))
+		s.Jobs = []*unstructured.Unstructured{s.Jobs[0]}
+		p := plan.Decide(s)
+		for _, a := range p.Manager {
+			if f, ok := a.(plan.Finish); !ok || f.Reason != c.want {
+				t.Errorf("%s: %s by %+v", c.want, show(p), a)
+			}
+		}
+		if p.Rule != "FinishedOnWorker" || len(p.Manager) != 1 {
+			t.Errorf("%s: plan is %s", c.want, show(p))
+		}
+	}
+}
