@@ -97,7 +97,7 @@ func jobUID(i int) types.UID { return types.UID(fmt.Sprintf("6f0b8f0e-6d5f-4a53-
 // fields are managed fields as long as those of a job usually are.
 func fields(manager string) []metav1.ManagedFieldsEntry {
 	raw := `{"f:metadata":{"f:annotations":{".":{},"f:a":{}}},"f:spec":{"f:template":{"f:spec":{"f:containers":{}}}}}`
-	return []metav1.ManagedFieldsEntry{{Manager: manager, Operation: "Update", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(raw)}}}
+	return []metav1.ManagedFieldsEntry{{Manager: manager, Operation: "Update", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(raw)}}
 }
 
 func podTemplate() corev1.PodTemplateSpec {

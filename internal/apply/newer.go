@@ -35,7 +35,7 @@ func ownedStatus(entry metav1.ManagedFieldsEntry) map[string]any {
 		return nil
 	}
 	var fields map[string]any
-	if json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+	if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 		return nil
 	}
 	status, _ := fields["f:status"].(map[string]any)

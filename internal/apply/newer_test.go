@@ -29,7 +29,7 @@ const today = `"f:admission":{"f:clusterQueue":{},"f:podSetAssignments":{"k:{\"n
 func owned(manager, fields string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "kueue.x-k8s.io/v1beta2", Subresource: "status",
-		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{` + fields + `}}`)},
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:status":{` + fields + `}}`),
 	}
 }
 

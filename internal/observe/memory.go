@@ -43,21 +43,21 @@ type Memory struct {
 	wrote   map[place][]written
 	deleted map[types.UID]time.Time
 	hosts   map[kinds.Ref]string
-	missing map[place]time.Time
-	sought  map[place]plan.Sought
-	rests   map[place]rest
+	missing byJob[time.Time]
+	sought  byJob[plan.Sought]
+	rests   byJob[rest]
 	// claims are since when this process knows of the claim that a job has.
 	claims map[kinds.Ref]claim
 	// troubles are the writes to workers that do not go through, by what they are.
-	troubles map[place]map[string]trouble
+	troubles byJob[map[string]trouble]
 	// facts are when the conditions of copies were first seen to hold; never changed in place.
-	facts map[place]map[plan.Fact]time.Time
+	facts byJob[map[plan.Fact]time.Time]
 	// families are by namespace and name, relatives are the families of jobs.
 	families  map[string]*family
 	relatives map[kinds.Ref]string
 	pruned    map[kinds.Ref]map[types.UID]plan.Pruned
 	// asked is what workers said about jobs that do not start; unstarted is where a job was placed that has not run.
-	asked     map[place]asked
+	asked     byJob[asked]
 	unstarted map[kinds.Ref]string
 	// refusals are those of statuses by the manager, by object.
 	refusals map[kinds.Ref]map[types.UID]plan.Refusal
@@ -77,10 +77,10 @@ type written struct {
 func NewMemory() *Memory {
 	return &Memory{
 		wrote: map[place][]written{}, deleted: map[types.UID]time.Time{},
-		hosts: map[kinds.Ref]string{}, families: map[string]*family{}, relatives: map[kinds.Ref]string{}, missing: map[place]time.Time{}, sought: map[place]plan.Sought{},
-		rests: map[place]rest{}, claims: map[kinds.Ref]claim{}, refusals: map[kinds.Ref]map[types.UID]plan.Refusal{}, troubles: map[place]map[string]trouble{},
-		pruned: map[kinds.Ref]map[types.UID]plan.Pruned{}, asked: map[place]asked{}, unstarted: map[kinds.Ref]string{},
-		facts: map[place]map[plan.Fact]time.Time{},
+		hosts: map[kinds.Ref]string{}, families: map[string]*family{}, relatives: map[kinds.Ref]string{}, missing: byJob[time.Time]{}, sought: byJob[plan.Sought]{},
+		rests: byJob[rest]{}, claims: map[kinds.Ref]claim{}, refusals: map[kinds.Ref]map[types.UID]plan.Refusal{}, troubles: byJob[map[string]trouble]{},
+		pruned: map[kinds.Ref]map[types.UID]plan.Pruned{}, asked: byJob[asked]{}, unstarted: map[kinds.Ref]string{},
+		facts: byJob[map[plan.Fact]time.Time]{},
 	}
 }
 
@@ -167,20 +167,20 @@ func (m *Memory) Forget(ref kinds.Ref) {
 	delete(m.pruned, ref)
 	delete(m.claims, ref)
 	delete(m.unstarted, ref)
-	forget(m.asked, ref)
-	forget(m.missing, ref)
 	delete(m.refusals, ref)
-	forget(m.rests, ref)
-	forget(m.troubles, ref)
-	forget(m.sought, ref)
-	forget(m.facts, ref)
+	delete(m.asked, ref)
+	delete(m.missing, ref)
+	delete(m.rests, ref)
+	delete(m.troubles, ref)
+	delete(m.sought, ref)
+	delete(m.facts, ref)
 }
 
 // Sought notes what a worker answered when it was asked for a job's copy: its multikueue origin, or "" for none.
 func (m *Memory) Sought(worker string, ref kinds.Ref, origin string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.sought[place{worker, ref}] = plan.Sought{At: now, Origin: origin}
+	m.sought.put(place{worker, ref}, plan.Sought{At: now, Origin: origin})
 }
 
 // soughtOn is the answer while it holds and no copy is seen.
@@ -188,17 +188,12 @@ func (m *Memory) soughtOn(worker string, ref kinds.Ref, seen bool, now time.Time
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := place{worker, ref}
-	answer, found := m.sought[at]
+	answer, found := m.sought.at(at)
 	if found && (seen || now.Sub(answer.At) > soughtFor) {
-		delete(m.sought, at)
+		m.sought.drop(at)
 		return plan.Sought{}
 	}
 	return answer
-}
-
-// forget drops what is known of a job on all workers.
-func forget[V any](known map[place]V, ref kinds.Ref) {
-	maps.DeleteFunc(known, func(at place, _ V) bool { return at.ref == ref })
 }
 
 // host returns the last worker seen to hold the claim.
@@ -222,16 +217,18 @@ func (m *Memory) missingSince(ref kinds.Ref, worker string, now time.Time) time.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := place{worker, ref}
-	if _, found := m.missing[at]; !found {
-		m.missing[at] = now
+	since, found := m.missing.at(at)
+	if !found {
+		since = now
+		m.missing.put(at, since)
 	}
-	return m.missing[at]
+	return since
 }
 
 func (m *Memory) present(ref kinds.Ref, worker string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.missing, place{worker, ref})
+	m.missing.drop(place{worker, ref})
 }
 
 // recall returns the newer of what a cache shows and what was written, of the

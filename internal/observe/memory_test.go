@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -86,5 +87,37 @@ func TestMemoryForgetsAJob(t *testing.T) {
 	m.Forget(train)
 	if m.host(train, "") != "" || m.prunedOf(train) != nil || m.missingSince(train, "w1", start.Add(time.Hour)).Equal(start) {
 		t.Error("a job that is gone is remembered")
+	}
+}
+
+// TestForgettingLooksAtOneJob: many jobs may end at once, so what a job leaves behind is found by the job, not by a
+// look at all that is known. The writes are the exception: they expire by themselves.
+func TestForgettingLooksAtOneJob(t *testing.T) {
+	m := NewMemory()
+	for _, worker := range []string{"w1", "w2"} {
+		m.Rest(worker, train, plan.Rest{Why: "refused"}, start)
+		m.missingSince(train, worker, start)
+		m.Sought(worker, train, "", start)
+		m.Failed(worker, train, "create", "refused", start)
+		m.Warned(worker, train, "no node", start)
+		m.since(worker, train, []plan.Fact{{}}, start)
+		m.Placed(worker, train)
+		m.claimedSince(train, worker, start)
+		m.host(train, worker)
+	}
+	m.Mirrored(train, "uid", map[string]any{"active": 1, "new": 1}, map[string]any{"active": 1})
+	m.Forget(train)
+	known := reflect.ValueOf(m).Elem()
+	for i := range known.NumField() {
+		name, field := known.Type().Field(i).Name, known.Field(i)
+		if field.Kind() != reflect.Map || name == "wrote" {
+			continue
+		}
+		if field.Len() > 0 {
+			t.Errorf("%s remembers a job that is gone", name)
+		}
+		if field.Type().Key() == reflect.TypeFor[place]() {
+			t.Errorf("%s is by place: forgetting a job would look at all that is known", name)
+		}
 	}
 }

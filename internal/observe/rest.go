@@ -34,7 +34,7 @@ func (m *Memory) Rest(worker string, ref kinds.Ref, r plan.Rest, now time.Time) 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := place{worker, ref}
-	last, found := m.rests[at]
+	last, found := m.rests.at(at)
 	switch {
 	case found && now.Sub(last.until) < restsAnew:
 		last.lasts = min(max(2*last.lasts, restsFor), restsMost)
@@ -43,14 +43,14 @@ func (m *Memory) Rest(worker string, ref kinds.Ref, r plan.Rest, now time.Time) 
 	default:
 		last.lasts = restsFor
 	}
-	m.rests[at] = rest{r.Why, now.Add(last.lasts), last.lasts}
+	m.rests.put(at, rest{r.Why, now.Add(last.lasts), last.lasts})
 }
 
 // resting is the rest that a worker has now; what is over is kept, as the next one lasts longer.
 func (m *Memory) resting(worker string, ref kinds.Ref, now time.Time) (rest, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r, found := m.rests[place{worker, ref}]
+	r, found := m.rests.at(place{worker, ref})
 	return r, found && now.Before(r.until)
 }
 

@@ -30,7 +30,7 @@ func TestRests(t *testing.T) {
 	} {
 		m, now := NewMemory(), start
 		for _, f := range c.failures {
-			now = now.Add(m.rests[place{"w1", train}].lasts + f.after)
+			now = now.Add(m.rests[train]["w1"].lasts + f.after)
 			m.Rest("w1", train, f.Rest, now)
 		}
 		r, rests := m.resting("w1", train, now)

@@ -42,10 +42,11 @@ func (m *Memory) since(worker string, ref kinds.Ref, facts []plan.Fact, now time
 	defer m.mu.Unlock()
 	at := place{worker, ref}
 	if len(facts) == 0 {
-		delete(m.facts, at)
+		m.facts.drop(at)
 		return nil
 	}
-	before, present := m.facts[at], make(map[plan.Fact]time.Time, len(facts))
+	before, _ := m.facts.at(at)
+	present := make(map[plan.Fact]time.Time, len(facts))
 	for _, fact := range facts {
 		first, known := before[fact]
 		if !known {
@@ -53,6 +54,6 @@ func (m *Memory) since(worker string, ref kinds.Ref, facts []plan.Fact, now time
 		}
 		present[fact] = first
 	}
-	m.facts[at] = present
+	m.facts.put(at, present)
 	return present
 }

@@ -28,14 +28,14 @@ func (m *Memory) Warned(worker string, ref kinds.Ref, warning string, now time.T
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := place{worker, ref}
-	a := m.asked[at]
+	a, _ := m.asked.at(at)
 	changed = warning != "" && warning != a.warning
 	if changed {
 		a.warning = warning
 	}
 	a.wait = min(max(2*a.wait, askFirst), askMost)
 	a.next = now.Add(a.wait)
-	m.asked[at] = a
+	m.asked.put(at, a)
 	return changed
 }
 
@@ -65,8 +65,8 @@ func (o *Observer) readStart(s *plan.Snapshot, w *plan.Worker) {
 		delete(m.unstarted, s.Ref)
 	}
 	if furthest == kinds.PodsReady && len(w.Jobs) == 1 || len(w.Jobs) == 0 {
-		delete(m.asked, at)
+		m.asked.drop(at)
 	}
-	a := m.asked[at]
+	a, _ := m.asked.at(at)
 	w.Warning, w.AskWarnings, w.NeverRan = a.warning, a.next, m.unstarted[s.Ref] == w.Name
 }

@@ -25,14 +25,16 @@ func (m *Memory) Failed(worker string, ref kinds.Ref, what, why string, now time
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := place{worker, ref}
-	t, found := m.troubles[at][what]
+	troubles, _ := m.troubles.at(at)
+	t, found := troubles[what]
 	if found && (t.why == why || now.Sub(t.said) < troubleStays) {
 		return false
 	}
-	if m.troubles[at] == nil {
-		m.troubles[at] = map[string]trouble{}
+	if troubles == nil {
+		troubles = map[string]trouble{}
+		m.troubles.put(at, troubles)
 	}
-	m.troubles[at][what] = trouble{why, now}
+	troubles[what] = trouble{why, now}
 	return true
 }
 
@@ -42,9 +44,10 @@ func (m *Memory) Went(worker string, ref kinds.Ref, but ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := place{worker, ref}
-	maps.DeleteFunc(m.troubles[at], func(what string, _ trouble) bool { return !slices.Contains(but, what) })
-	if len(m.troubles[at]) == 0 {
-		delete(m.troubles, at)
+	troubles, _ := m.troubles.at(at)
+	maps.DeleteFunc(troubles, func(what string, _ trouble) bool { return !slices.Contains(but, what) })
+	if len(troubles) == 0 {
+		m.troubles.drop(at)
 	}
 }
 
@@ -83,7 +86,7 @@ func (m *Memory) refusalsOf(ref kinds.Ref) map[types.UID]plan.Refusal {
 func (m *Memory) troubleOf(worker string, ref kinds.Ref) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	troubles := m.troubles[place{worker, ref}]
+	troubles, _ := m.troubles.at(place{worker, ref})
 	for _, what := range slices.Sorted(maps.Keys(troubles)) {
 		return troubles[what].why
 	}
