@@ -149,6 +149,22 @@ func goingHeld(_ *plan.Snapshot, w *plan.Worker) {
 	}
 }
 
+// allDeleted: all pods of the group were deleted at a time, and Kueue holds them.
+func allDeleted(at time.Time) with {
+	return func(s *plan.Snapshot) {
+		for _, pod := range s.Jobs {
+			pod.SetDeletionTimestamp(&metav1.Time{Time: at})
+		}
+	}
+}
+
+// reservedAnew: Kueue evicted the Workload, and reserved its quota again some time ago.
+func reservedAnew(ago time.Duration) with {
+	return manager(func(wl *kueue.Workload) { setCondition(wl, kueue.WorkloadEvicted, false, "QuotaReserved", ago) })
+}
+
+func deletedWorkload(wl *kueue.Workload) { wl.DeletionTimestamp = &metav1.Time{Time: now} }
+
 // ofCount says how many pods the group has.
 func ofCount(n string) with {
 	return func(s *plan.Snapshot) {
@@ -300,6 +316,19 @@ var sets = []ruleCase{
 	{rule: "Claimed", name: "also while Kueue holds the other on the manager", when: snap(pods(runningP, runningP), running("w1"), podsThere("w1", runningP), managersSecondPod(deleted), on("w1", secondPodGoing), joined("c")), because: "Pod c waits"},
 	{rule: "Claimed", name: "and comes then", when: snap(pods(runningP, pending), running("w1"), podsThere("w1", runningP), substituted("a2", failedP)), does: "w1: create Pod a2"},
 	{rule: "Gone", name: "all pods", when: snap(pods(runningP, runningP), running("w1"), noJob), does: "w1: delete Workload wl, delete Pod b, delete Pod a"},
+	{rule: "Gone", name: "all pods that Kueue holds on the manager", when: snap(pods(runningP, runningP), running("w1"), allDeleted(now)), does: "w1: delete Pod a, delete Pod b, delete Workload wl | again in 15m0s"},
+	{rule: "Gone", name: "a group ends once nothing of it runs", when: snap(pods(runningP, runningP), claim("w1"), allDeleted(now)), does: "manager: finish wl"},
+	{rule: "Gone", name: "one that was not admitted too", when: snap(pods(pending, pending), noReservation(), allDeleted(now)), does: "manager: finish wl"},
+	{rule: "Gone", name: "a group whose pods do not end there", when: snap(pods(runningP, runningP), running("w1"), allDeleted(now.Add(-time.Minute)), on("w1", goingHeld), on("w1", noCopies)), does: "w1: let Pod a go, let Pod b go | again in 14m0s"},
+	{rule: "Gone", name: "is waited for no longer than a lost worker", when: snap(pods(runningP, runningP), running("w1"), allDeleted(now.Add(-15*time.Minute)), on("w1", goingHeld), on("w1", noCopies)), does: "manager: finish wl | w1: let Pod a go, let Pod b go"},
+	{rule: "Gone", name: "a group on a worker out of reach", when: snap(pods(runningP, runningP), claim("w1"), lost("w1", time.Minute), allDeleted(now.Add(-time.Minute))), does: "again in 14m0s"},
+	{rule: "Gone", name: "others out of reach never had it", when: snap(pods(runningP, runningP), claim("w1"), lost("w2", time.Minute), allDeleted(now)), does: "manager: finish wl"},
+	{rule: "Gone", name: "a worker that stays out of reach", when: snap(pods(runningP, runningP), claim("w1"), lost("w1", time.Hour), allDeleted(now.Add(-15*time.Minute))), does: "manager: finish wl"},
+	{rule: "Gone", name: "the pods of a group that Kueue evicts are replaced", when: snap(pods(runningP, runningP), managerCondition(kueue.WorkloadEvicted), allDeleted(now))},
+	{rule: "Gone", name: "also once it has quota again", when: snap(pods(runningP, runningP), reservedAnew(0), allDeleted(now.Add(-time.Second)))},
+	{rule: "Gone", name: "unless those were deleted as well", when: snap(pods(runningP, runningP), reservedAnew(time.Minute), allDeleted(now)), does: "manager: finish wl"},
+	{rule: "Gone", name: "a Workload that is deleted frees them", when: snap(pods(runningP, runningP), manager(deletedWorkload), allDeleted(now))},
+	{rule: "Gone", name: "a group that is not dispatched", when: snap(pods(runningP, runningP), noCheck, allDeleted(now))},
 	{rule: "FinishedOnWorker", name: "every pod's end comes back", when: snap(pods(runningP, runningP), running("w1"), podsThere("w1", succeeded), finishedOn("w1", time.Minute)), does: "manager: mirror status of Pod a, mirror status of Pod b"},
 	{rule: "FinishedOnWorker", name: "then it is over", when: snap(pods(succeeded, succeeded), running("w1"), podsThere("w1", succeeded), finishedOn("w1", time.Minute)), does: "manager: finish wl"},
 	{rule: "WaitForFamily", name: "the first one chooses", when: snap(family("", "train-0"), manager(reservedJustNow)), does: "manager: set check of wl to Pending | again in 9s", because: "train-0",

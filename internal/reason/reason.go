@@ -32,6 +32,9 @@ func cut(s string, limit int) string {
 // Admitted says where the job went.
 func Admitted(worker string) string { return fmt.Sprintf("The workload was admitted on %q", worker) }
 
+// GroupDeleted says why a pod group has ended.
+const GroupDeleted = "All pods of the group were deleted"
+
 // Warning is the reason of the event by which users get a worker's warning about their job.
 const Warning = "WorkerWarning"
 

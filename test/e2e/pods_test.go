@@ -7,6 +7,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -243,8 +244,7 @@ func TestPodGroups(t *testing.T) {
 	s.Expect(manager().Delete(s.ctx, executor)).To(Succeed())
 	s.Expect(manager().Delete(s.ctx, s.named(podGVK, "fast-driver"))).To(Succeed())
 	s.awaitNothingLeft(s.named(podGVK, ""))
-	// On the manager Kueue holds them, as others might join, until the group's Workload is deleted.
-	s.Expect(manager().Delete(s.ctx, s.groupWorkload(s, fast))).To(Succeed())
+	// On the manager Kueue would hold them, as others might join.
 	s.Eventually(func(g Gomega) {
 		g.Expect(s.podsNamed(g, "manager", fast.prefix)).To(BeEmpty())
 	}).Should(Succeed())
@@ -334,9 +334,38 @@ func TestReplacementWaitsForThePodThatGoes(t *testing.T) {
 		g.Expect(next.Status.Phase).To(Equal(corev1.PodRunning))
 	}).Should(Succeed(), "it runs once the other has ended")
 	calm(s)
-	s.Expect(manager().Delete(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})).To(Succeed())
+	s.awaitNamespaceEnds()
+}
+
+// A namespace that is being deleted deletes its pods first, and all else only once these are gone.
+func TestNamespaceEnds(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, fixtures.WorkerCPU("16"))
+	s.submit("job")
+	s.submitPod("alone")
+	running, waiting := labelled("running", "2"), labelled("waiting", "2")
+	s.submitMember(running, "driver")
+	s.submitMember(running, "executor")
+	s.submitMember(waiting, "driver")
+	deployment, set := s.create("manager", s.sample("deployment")), s.create("manager", s.sample("statefulset"))
+	s.awaitGroup(running, 2)
+	s.awaitPodRuns("alone")
+	s.theWorkerOf(deployment.GetName(), 3)
+	s.theWorkerOf(set.GetName(), 1)
+	s.awaitNamespaceEnds()
+}
+
+// awaitNamespaceEnds deletes the site's namespace on the manager, and waits until nothing is left of it, nor on workers.
+func (s *site) awaitNamespaceEnds() {
+	s.t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+	s.Expect(manager().Delete(s.ctx, namespace)).To(Succeed())
 	s.Eventually(func(g Gomega) {
-		g.Expect(s.podList(g, "manager")).To(BeEmpty())
-		g.Expect(s.podList(g, worker)).To(BeEmpty())
-	}).Should(Succeed(), "deletion ends")
+		err := manager().Get(s.ctx, client.ObjectKeyFromObject(namespace), namespace)
+		g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v, %v", err, namespace.Status.Conditions)
+		for _, w := range s.workers {
+			g.Expect(s.podList(g, w)).To(BeEmpty(), "on %s", w)
+			g.Expect(s.workloads(g, w)).To(BeEmpty(), "on %s", w)
+		}
+	}).Should(Succeed(), "the deletion of a namespace ends")
 }
