@@ -4,6 +4,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/go-logr/logr"
@@ -98,9 +99,10 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 	if w.jobs, err = jobs.New(jobsOptions(mgr, o, table)); err != nil {
 		return err
 	}
-	w.fleet = fleet.New(fleetOptions(mgr, o, origin, table, w))
+	workers := fleetOptions(mgr, o, origin, table, w)
+	w.fleet = fleet.New(workers)
 	w.observer = &observe.Observer{
-		Manager: w.jobs, Fleet: w.fleet, Kinds: table, Memory: observe.NewMemory(), Clock: clock.RealClock{}, Policy: policy(o.Config, origin),
+		Manager: w.jobs, Fleet: w.fleet, Kinds: table, Memory: observe.NewMemory(), Clock: clock.RealClock{}, Policy: policy(o.Config, origin, workers.FirstConnect()),
 		Wake: func(refs ...kinds.Ref) { w.in.Add(refs...) },
 	}
 	applier := &apply.Applier{
@@ -149,14 +151,15 @@ func addAll(mgr ctrl.Manager, runnables ...manager.Runnable) error {
 	return nil
 }
 
-func policy(c *config.Configuration, origin string) plan.Policy {
+func policy(c *config.Configuration, origin string, firstConnect time.Duration) plan.Policy {
 	step, round := 0, c.MultiKueue.GCInterval.Duration
 	if i := c.MultiKueue.IncrementalDispatcherConfig; i != nil {
 		step, round = int(*i.StepSize), i.RoundTimeout.Duration
 	}
 	return plan.Policy{
 		Origin: origin, Dispatcher: c.MultiKueue.DispatcherName, WorkerLostTimeout: c.MultiKueue.WorkerLostTimeout.Duration,
-		PlaceTimeout: c.Workers.PlaceTimeout.Duration, StartTimeout: c.MultiKueue.StartTimeout.Duration, Placement: placement.ByName(c.MultiKueue.DispatcherName, step, round),
+		PlaceTimeout: c.Workers.PlaceTimeout.Duration, StartTimeout: c.MultiKueue.StartTimeout.Duration, FirstConnect: firstConnect,
+		Placement: placement.ByName(c.MultiKueue.DispatcherName, step, round),
 	}
 }
 
@@ -164,6 +167,7 @@ func workerOptions(c *config.Configuration, w *wiring) worker.Options {
 	return worker.Options{
 		Fleet: w.fleet, States: w.clusters, Namespace: c.Namespace,
 		KubeConfigDir: c.Workers.KubeConfigPathPrefix, AllowInsecure: c.Workers.AllowInsecureKubeConfigs,
+		Left: w.left, Vacated: w.observer.Memory.Vacated, WithdrawTimeout: c.MultiKueue.WithdrawTimeout.Duration,
 	}
 }
 

@@ -149,7 +149,7 @@ func newLoad(b testing.TB, n int) *load {
 		Kinds: table.GVKs(), Origin: "me", Scheme: newScheme(), Index: observe.CopyIndex, Lean: kinds.LeanCopy,
 	})
 	w.observer = &observe.Observer{
-		Manager: w.jobs, Fleet: w.fleet, Kinds: table, Memory: observe.NewMemory(), Clock: clock.RealClock{}, Policy: policy(c, "me"),
+		Manager: w.jobs, Fleet: w.fleet, Kinds: table, Memory: observe.NewMemory(), Clock: clock.RealClock{}, Policy: policy(c, "me", 90*time.Second),
 	}
 	w.dispatch = &dispatch.Reconciler{Observer: w.observer}
 	w.lanes = &lane.Lanes{Observer: w.observer}

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"slices"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -115,6 +116,28 @@ func (w *wiring) held(ctx context.Context, name string) []kinds.Ref {
 		refs = append(refs, ref)
 	}
 	return refs
+}
+
+// left names the jobs that a worker holds copies of, or is assigned or offered.
+func (w *wiring) left(ctx context.Context, name string) []string {
+	var jobs []string
+	for _, ref := range w.held(ctx, name) {
+		jobs = append(jobs, ref.String())
+	}
+	list := &kueue.WorkloadList{}
+	if err := w.observer.Manager.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		w.log.Error(err, "Listing Workloads to see what a worker was given", "worker", name)
+	}
+	for i := range list.Items {
+		wl := &list.Items[i]
+		assigned := wl.Status.ClusterName != nil && *wl.Status.ClusterName == name
+		if !observe.Finished(wl) && (assigned || slices.Contains(wl.Status.NominatedClusterNames, name)) {
+			ref, _ := kinds.Owner(wl)
+			jobs = append(jobs, ref.String())
+		}
+	}
+	slices.Sort(jobs)
+	return slices.Compact(jobs)
 }
 
 func eachObject(list client.ObjectList, f func(client.Object)) {

@@ -49,6 +49,7 @@ func (m *MultiKueue) setDefaults() {
 	m.GCInterval = cmp.Or(m.GCInterval, duration(kueueconfig.DefaultMultiKueueGCInterval))
 	m.WorkerLostTimeout = cmp.Or(m.WorkerLostTimeout, duration(kueueconfig.DefaultMultiKueueWorkerLostTimeout))
 	m.StartTimeout = cmp.Or(m.StartTimeout, duration(10*time.Minute))
+	m.WithdrawTimeout = cmp.Or(m.WithdrawTimeout, m.WorkerLostTimeout)
 	m.DispatcherName = cmp.Or(m.DispatcherName, DispatcherAllAtOnce)
 	for i := range m.ExternalFrameworks {
 		m.ExternalFrameworks[i].setDefaults()

@@ -27,6 +27,7 @@ multiKueue:
   origin: east
   workerLostTimeout: 90s
   startTimeout: 2m
+  withdrawTimeout: 10m
   dispatcherName: kueue.x-k8s.io/multikueue-dispatcher-incremental
   incrementalDispatcherConfig: {stepSize: 1, roundTimeout: 1m}
   externalFrameworks: [{name: PipelineRun.v1.tekton.dev}]

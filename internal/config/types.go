@@ -92,10 +92,12 @@ type MultiKueue struct {
 	GCInterval *metav1.Duration `json:"gcInterval"`
 	// Value of the label `kueue.x-k8s.io/multikueue-origin` on everything Ferry makes on a worker. Managers that share a worker must differ here. Jobs whose copies have another value are held where they run until it is set again or the copies are gone; see [taking over what runs](#taking-over-what-runs).
 	Origin string `json:"origin"`
-	// How long a job keeps its worker after the connection to it was lost; then it is offered to the others. `0s` is at once.
+	// How long a job keeps its worker after the connection to it was lost; then it is offered to the others. `0s` is at once. A worker that this Ferry has not been connected to since it started, and one whose jobs are being read again, gets 90 s at least (a first connection, and `workers.reconnectBackoff.max`).
 	WorkerLostTimeout *metav1.Duration `json:"workerLostTimeout"`
 	// How long a job that has not run keeps a worker where none of its pods gets ready, while the worker says why (its warning is in the check's message); then it is offered to the others. `0s` is for ever. Ferry's own.
 	StartTimeout *metav1.Duration `json:"startTimeout"`
+	// How long the deletion of a MultiKueueCluster may wait, by the finalizer `ferry.dev/withdraw`, until its jobs are offered elsewhere and nothing of Ferry's is left there; so also a kubeconfig that leads to another cluster all of a sudden. After that, an event says what was left behind. `0s` withdraws nothing. Default: `workerLostTimeout`. Ferry's own.
+	WithdrawTimeout *metav1.Duration `json:"withdrawTimeout"`
 	// Who chooses the workers a job is offered to: `kueue.x-k8s.io/multikueue-dispatcher-all-at-once`, `kueue.x-k8s.io/multikueue-dispatcher-incremental`, or the name of a controller of yours, which then sets `status.nominatedClusterNames` of each Workload.
 	DispatcherName string `json:"dispatcherName"`
 	// Only with the incremental dispatcher.

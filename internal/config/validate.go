@@ -102,6 +102,9 @@ func (m MultiKueue) validate(at *field.Path, known []string) field.ErrorList {
 		m.validatePace(at.Child("incrementalDispatcherConfig")),
 		checkExternal(at.Child("externalFrameworks"), m.ExternalFrameworks, known),
 	)
+	if m.WithdrawTimeout != m.WorkerLostTimeout { // by default it is that one
+		errs = append(errs, checkNotNegative(at.Child("withdrawTimeout"), m.WithdrawTimeout)...)
+	}
 	if len(m.ClusterProfile) > 0 {
 		errs = append(errs, field.Forbidden(at.Child("clusterProfile"),
 			"ClusterProfiles are not supported yet: remove it, and give each MultiKueueCluster a kubeconfig in a Secret or Path"))

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
 
@@ -58,7 +59,9 @@ type apiServer struct {
 	closing chan struct{}
 
 	mu       sync.Mutex
-	token    string
+	cluster  string // where objects are made, for their UIDs
+	tokens   []string
+	asked    map[string]int                         // requests, by verb, resource and token
 	kinds    map[schema.GroupVersionResource]string // what is served
 	objects  map[string]*unstructured.Unstructured  // by resource/namespace/name
 	faults   map[string]fault                       // by "verb resource", "verb *" or "*"
@@ -76,7 +79,7 @@ func newAPIServer(t *testing.T) *apiServer {
 	t.Helper()
 	kueueGroup := schema.GroupVersion{Group: "kueue.x-k8s.io", Version: "v1beta2"}
 	api := &apiServer{
-		closing: make(chan struct{}), token: "good", version: 1,
+		closing: make(chan struct{}), tokens: []string{"good"}, version: 1,
 		objects: map[string]*unstructured.Unstructured{}, faults: map[string]fault{}, watchers: map[chan watchEvent]string{},
 		kinds: map[schema.GroupVersionResource]string{
 			kueueGroup.WithResource("workloads"): "Workload", kueueGroup.WithResource("localqueues"): "LocalQueue",
@@ -114,10 +117,11 @@ func (a *apiServer) fail(what string, f fault) {
 	}
 }
 
-func (a *apiServer) setToken(token string) {
+// allow says which tokens are good.
+func (a *apiServer) allow(tokens ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.token = token
+	a.tokens = tokens
 }
 
 func (a *apiServer) serve(gvr schema.GroupVersionResource, kind string) {
@@ -136,6 +140,7 @@ func (a *apiServer) put(resource, apiVersion, kind, name, origin string) {
 	obj.SetKind(kind)
 	obj.SetNamespace("ns")
 	obj.SetName(name)
+	obj.SetUID(types.UID(name + " of " + a.cluster))
 	obj.SetAnnotations(map[string]string{"big": "value"})
 	obj.SetResourceVersion(strconv.Itoa(a.version))
 	if origin != "" {
@@ -176,7 +181,8 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			f = special
 		}
 	}
-	authorized := r.Header.Get("Authorization") == "Bearer "+a.token
+	authorized := slices.Contains(a.tokens, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+	a.noteLocked(verb, resource, r)
 	_, served := a.kinds[gv.WithResource(resource)]
 	a.mu.Unlock()
 	switch {
@@ -192,12 +198,27 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		notFoundAnswer(a, w, r)
 	case verb == "watch":
 		a.watch(w, r, resource)
+	case verb == "get":
+		a.get(w, r, resource)
 	case verb == "list", verb == "probe":
 		a.list(w, r, gv, resource)
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"x","namespace":"ns"}}`))
 	}
+}
+
+func (a *apiServer) get(w http.ResponseWriter, r *http.Request, resource string) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	a.mu.Lock()
+	obj := a.objects[resource+"/"+parts[4]+"/"+parts[6]]
+	a.mu.Unlock()
+	if obj == nil {
+		notFoundAnswer(a, w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(obj)
 }
 
 func parseRequest(r *http.Request) (verb string, gv schema.GroupVersion, resource string) {
@@ -212,6 +233,8 @@ func parseRequest(r *http.Request) (verb string, gv schema.GroupVersion, resourc
 		return "discover", gv, ""
 	case r.Method != http.MethodGet:
 		return "write", gv, rest[2]
+	case len(rest) == 4:
+		return "get", gv, rest[2]
 	case query.Get("watch") == "true":
 		return "watch", gv, rest[0]
 	case query.Get("limit") == "1":

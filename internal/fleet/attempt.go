@@ -51,7 +51,9 @@ func (w *worker) probe(ctx context.Context, s step) {
 		return
 	}
 	w.handle(event{
-		kind: eventProbeFailed, session: s.session, message: describe(s.config, err), deep: s.deep, fatal: refused(err),
+		kind: eventProbeFailed, session: s.session, message: describe(s.config, err), deep: s.deep,
+		// What the credentials of before are answered says nothing about those that came meanwhile.
+		fatal: refused(err) && !w.isRenewed(s),
 	})
 }
 

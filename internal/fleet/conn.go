@@ -20,14 +20,15 @@ import (
 // conn is a link over the network.
 type conn struct {
 	target
-	life   context.Context // ends with the connection
-	end    context.CancelFunc
-	tasks  sync.WaitGroup
-	http   *http.Client
-	config *rest.Config // with the worker's rate limiter
-	mapper *mapper
-	client client.Client
-	asks   rest.Interface // without the rate limiter: a busy worker must not look like a dead one
+	life    context.Context // ends with the connection
+	end     context.CancelFunc
+	tasks   sync.WaitGroup
+	network *wire
+	http    *http.Client
+	config  *rest.Config // with the worker's rate limiter; who logs in may have changed since, see renew
+	mapper  *mapper
+	client  client.Client
+	asks    rest.Interface // without the rate limiter: a busy worker must not look like a dead one
 
 	core  map[schema.GroupVersionKind]*mirror // written before the conn is published
 	kinds map[schema.GroupVersionKind]*servedKind
@@ -137,6 +138,9 @@ func (c *conn) list(ctx context.Context) error {
 		Param("limit", "1").Param("labelSelector", c.ours().String()).
 		MaxRetries(0).Do(ctx).Error()
 }
+
+// renew implements link.
+func (c *conn) renew(config *rest.Config) error { return c.network.use(c.configured(config)) }
 
 // close implements link.
 func (c *conn) close() {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -181,6 +182,18 @@ func validHost(hostAndPort string) bool {
 		host = strings.Trim(hostAndPort, "[]")
 	}
 	return net.ParseIP(host) != nil || len(validation.IsDNS1123Subdomain(strings.ToLower(host))) == 0
+}
+
+// samePlace tells whether two configurations lead to the same server in the same way, and differ in who logs in at most.
+func samePlace(a, b *rest.Config) bool {
+	return equality.Semantic.DeepEqual(withoutLogin(a), withoutLogin(b))
+}
+
+func withoutLogin(cfg *rest.Config) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.BearerToken, cfg.Impersonate = "", rest.ImpersonationConfig{}
+	cfg.CertData, cfg.KeyData = nil, nil
+	return cfg
 }
 
 // withoutFiles gives the first line of an error of clientcmd, which says what is wrong without content of the file.

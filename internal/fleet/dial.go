@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,10 +37,7 @@ func dial(ctx context.Context, to target) (link, error) {
 func prepare(to target) (*conn, error) {
 	c := &conn{target: to, mapper: newMapper(), kinds: map[schema.GroupVersionKind]*servedKind{}}
 	c.life, c.end = context.WithCancel(context.Background())
-	c.config = rest.CopyConfig(to.config)
-	c.config.RateLimiter = to.limiter
-	c.config.UserAgent = to.options.UserAgent
-	c.config.Timeout = 0 // it would cut watches too; the wire bounds requests
+	c.config = c.configured(to.config)
 	for _, gvk := range to.options.Kinds {
 		c.kinds[gvk] = newServedKind(c, gvk)
 	}
@@ -50,14 +48,21 @@ func prepare(to target) (*conn, error) {
 	return c, nil
 }
 
+// configured is a kubeconfig's configuration with what all connections have in common.
+func (c *conn) configured(from *rest.Config) *rest.Config {
+	config := rest.CopyConfig(from)
+	config.RateLimiter = c.limiter
+	config.UserAgent = c.options.UserAgent
+	config.Timeout = 0 // it would cut watches too; the wire bounds requests
+	return config
+}
+
 func (c *conn) prepareClients() error {
-	network, err := newWire(c.life, c.config, c.options.RequestTimeout)
-	if err != nil {
+	var err error
+	if c.network, err = newWire(c.life, c.config, c.options.RequestTimeout); err != nil {
 		return err
 	}
-	if c.http, err = network.client(c.config); err != nil {
-		return err
-	}
+	c.http = &http.Client{Transport: c.network}
 	direct, err := client.New(c.config, client.Options{HTTPClient: c.http, Scheme: c.options.Scheme, Mapper: c.mapper})
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)

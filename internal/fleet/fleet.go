@@ -50,6 +50,7 @@ type Fleet struct {
 
 	mu      sync.RWMutex // guards the fields below; never held across I/O or callbacks
 	workers map[string]*worker
+	seen    map[string]bool            // removed workers that were connected
 	ending  map[string]<-chan struct{} // done of removed workers, so that one of the same name starts after them
 	root    context.Context            // set by Start
 	stopped bool
@@ -64,7 +65,7 @@ var (
 
 // New makes a fleet without workers. Zero options get defaults.
 func New(options Options) *Fleet {
-	return &Fleet{options: options.withDefaults(), workers: map[string]*worker{}, ending: map[string]<-chan struct{}{}}
+	return &Fleet{options: options.withDefaults(), workers: map[string]*worker{}, seen: map[string]bool{}, ending: map[string]<-chan struct{}{}}
 }
 
 // Start runs the connections of all workers until ctx ends, and returns when all of their goroutines have ended.
@@ -89,7 +90,8 @@ func (f *Fleet) Start(ctx context.Context) error {
 func (f *Fleet) NeedLeaderElection() bool { return true }
 
 // Set states how to reach a worker. It reconnects, with a fresh back-off, when the fingerprint changed or the worker
-// was unusable; otherwise it does nothing.
+// was unusable; otherwise it does nothing. Other credentials for the same server are used from now on by the
+// connection that there is: its caches and watches go on.
 func (f *Fleet) Set(name string, cfg *rest.Config, fingerprint string) {
 	f.ensure(name).set(rest.CopyConfig(cfg), fingerprint)
 }
@@ -100,11 +102,22 @@ func (f *Fleet) Unusable(name, reason, message string) {
 	f.ensure(name).handle(event{kind: eventUnusable, reason: reason, message: message})
 }
 
+// Leave states whether a worker is to be withdrawn from: its jobs go elsewhere and its copies go, as long as the
+// connection lasts.
+func (f *Fleet) Leave(name string, leaving bool) {
+	if w, found := f.lookup(name); found {
+		w.handle(event{kind: eventLeave, leaving: leaving})
+	}
+}
+
 // Remove forgets a worker and closes its connection.
 func (f *Fleet) Remove(name string) {
 	f.mu.Lock()
 	w, found := f.workers[name]
 	delete(f.workers, name)
+	if found && w.status().Seen {
+		f.seen[name] = true
+	}
 	if found && w.launched {
 		f.ending[name] = w.done
 	}
@@ -119,7 +132,9 @@ func (f *Fleet) Status(name string) Status {
 	if w, found := f.lookup(name); found {
 		return w.status()
 	}
-	return Status{Reach: Unknown}
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return Status{Reach: Unknown, Seen: f.seen[name]}
 }
 
 // Conn implements View.
@@ -157,6 +172,7 @@ func (f *Fleet) ensure(name string) *worker {
 		return w
 	}
 	w := newWorker(name, &f.options, f.ending[name])
+	w.state.seen = f.seen[name]
 	delete(f.ending, name)
 	f.workers[name] = w
 	if f.root != nil {

@@ -22,6 +22,7 @@ type fakeLink struct {
 }
 
 func (l *fakeLink) probe(context.Context, bool) error { return l.fails() }
+func (l *fakeLink) renew(*rest.Config) error          { return nil }
 func (l *fakeLink) close()                            { close(l.closed) }
 
 // stage is a scripted network, in the fake time of synctest.
@@ -180,7 +181,7 @@ func TestLossIsCountedFromTheFirstFailure(t *testing.T) {
 		g.Expect(s.links[0].closed).To(BeClosed())
 		s.dials(func(context.Context, string) error { return nil })
 		settle(2 * time.Second)
-		g.Expect(s.fleet.Status("w1")).To(Equal(Status{Reach: Connected, Reason: "Active", Message: "Connected"}))
+		g.Expect(s.fleet.Status("w1")).To(Equal(Status{Reach: Connected, Seen: true, Reason: "Active", Message: "Connected"}))
 	})
 }
 
@@ -253,5 +254,33 @@ func TestSetBeforeStart(t *testing.T) {
 		stop()
 		g.Expect(<-ended).To(Succeed())
 		g.Expect(made.closed).To(BeClosed())
+	})
+}
+
+// TestSeen: what was connected once stays known as such, through a loss, new credentials and a removal.
+func TestSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		s := newStage(t)
+		refuses := true
+		s.dial = func(context.Context, string) error {
+			if refuses {
+				return errors.New("refused")
+			}
+			return nil
+		}
+		seen := func() bool { settle(5 * time.Second); return s.fleet.Status("w1").Seen }
+		g.Expect(seen()).To(BeFalse(), "unheard of")
+		s.fleet.Set("w1", &rest.Config{}, "1")
+		g.Expect(seen()).To(BeFalse(), "not connected yet")
+		refuses = false
+		g.Expect(seen()).To(BeTrue(), "connected")
+		refuses = true
+		s.fleet.Set("w1", &rest.Config{}, "2")
+		g.Expect(seen()).To(BeTrue(), "lost")
+		s.fleet.Remove("w1")
+		g.Expect(seen()).To(BeTrue(), "removed")
+		s.fleet.Set("w1", &rest.Config{}, "3")
+		g.Expect(seen()).To(BeTrue(), "back")
 	})
 }

@@ -26,6 +26,7 @@ type eventKind int
 const (
 	eventSet      eventKind = iota // new credentials, or the same ones after they were unusable
 	eventUnusable                  // the credentials cannot be used
+	eventLeave                     // the worker is to be withdrawn from, or is not any more
 	eventRemove
 	eventSynced        // the attempt succeeded: its caches are synced
 	eventConnectFailed // the attempt failed
@@ -42,6 +43,8 @@ type event struct {
 	kind        eventKind
 	session     uint64
 	fingerprint string
+	renews      bool   // of eventSet: the credentials are for the same server, reached in the same way
+	leaving     bool   // of eventLeave
 	reason      string // of eventUnusable
 	message     string
 	deep        bool // the probe listed
@@ -57,6 +60,7 @@ const (
 	effectWake                      // send eventWake after a time; replaces an earlier wake
 	effectNotify                    // tell of the new status
 	effectLoss                      // count a loss
+	effectRenew                     // let the connection log in with the new credentials
 )
 
 type effect struct {
@@ -71,6 +75,8 @@ type state struct {
 	session     uint64 // of the current attempt or connection; rises with each attempt
 	fingerprint string // of the credentials in use; empty while there are none
 	lostSince   time.Time
+	leaving     bool      // is to be withdrawn from
+	seen        bool      // was connected at some time
 	failingFrom time.Time // of the first failed probe, while Suspect
 	probing     bool      // a probe is under way
 	deep        bool      // the next probe lists
@@ -100,6 +106,7 @@ func newState(now time.Time) state {
 var transitions = map[eventKind]func(rules, state, event, time.Time) (state, []effect){
 	eventSet:           onSet,
 	eventUnusable:      onUnusable,
+	eventLeave:         onLeave,
 	eventRemove:        onRemove,
 	eventSynced:        onSynced,
 	eventConnectFailed: onConnectFailed,
@@ -129,9 +136,12 @@ func aboutSession(kind eventKind) bool {
 
 func live(s state) bool { return s.phase == phaseConnected || s.phase == phaseSuspect }
 
-func onSet(_ rules, s state, e event, now time.Time) (state, []effect) {
+func onSet(r rules, s state, e event, now time.Time) (state, []effect) {
 	if e.fingerprint == s.fingerprint && s.phase != phaseUnusable && s.phase != phaseIdle {
 		return s, nil
+	}
+	if e.renews && live(s) {
+		return onRenewal(r, s, e, now)
 	}
 	effects := ending(s)
 	s = disconnected(s, now)
@@ -141,6 +151,13 @@ func onSet(_ rules, s state, e event, now time.Time) (state, []effect) {
 	s.session++
 	s.reason, s.message = ReasonClientConnectionFailed, "Connecting"
 	return s, append(effects, effect{kind: effectConnect}, effect{kind: effectNotify})
+}
+
+// onRenewal keeps the connection, and asks at once whether the new credentials work. If not it is lost as any other.
+func onRenewal(r rules, s state, e event, now time.Time) (state, []effect) {
+	s.fingerprint = e.fingerprint
+	s, effects := onTrouble(r, s, e, now)
+	return s, append([]effect{{kind: effectRenew}}, effects...)
 }
 
 func onUnusable(_ rules, s state, e event, now time.Time) (state, []effect) {
@@ -154,6 +171,14 @@ func onUnusable(_ rules, s state, e event, now time.Time) (state, []effect) {
 	return s, append(effects, effect{kind: effectNotify})
 }
 
+func onLeave(_ rules, s state, e event, _ time.Time) (state, []effect) {
+	if s.leaving == e.leaving {
+		return s, nil
+	}
+	s.leaving = e.leaving
+	return s, []effect{{kind: effectNotify}}
+}
+
 func onRemove(_ rules, s state, _ event, _ time.Time) (state, []effect) {
 	s.phase = phaseRemoved
 	return s, []effect{{kind: effectClose}, {kind: effectNotify}}
@@ -163,7 +188,7 @@ func onSynced(r rules, s state, _ event, _ time.Time) (state, []effect) {
 	if s.phase != phaseConnecting {
 		return s, nil
 	}
-	s.phase = phaseConnected
+	s.phase, s.seen = phaseConnected, true
 	s.lostSince = time.Time{}
 	s.attempts = 0
 	s.reason, s.message = ReasonActive, "Connected"
@@ -295,7 +320,7 @@ func (b Backoff) after(attempts int) time.Duration {
 
 // statusOf is what others see of a state.
 func statusOf(s state) Status {
-	status := Status{LostSince: s.lostSince, Reason: s.reason, Message: s.message}
+	status := Status{LostSince: s.lostSince, Seen: s.seen, Leaving: s.leaving, Reason: s.reason, Message: s.message}
 	switch s.phase {
 	case phaseIdle:
 		status.Reach = Connecting
@@ -314,7 +339,7 @@ func statusOf(s state) Status {
 	case phaseUnusable:
 		status.Reach = Unusable
 	case phaseRemoved:
-		status = Status{Reach: Unknown}
+		status = Status{Reach: Unknown, Seen: s.seen}
 	}
 	return status
 }

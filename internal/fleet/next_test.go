@@ -28,7 +28,10 @@ func history(events ...event) (state, []effect) {
 }
 
 func set(fingerprint string) event { return event{kind: eventSet, fingerprint: fingerprint} }
-func on(kind eventKind) event      { return event{kind: kind, message: "because"} }
+func renewal(fingerprint string) event {
+	return event{kind: eventSet, fingerprint: fingerprint, renews: true}
+}
+func on(kind eventKind) event { return event{kind: kind, message: "because"} }
 
 func at(seconds int) time.Time { return epoch.Add(time.Duration(seconds) * time.Second) }
 
@@ -51,6 +54,17 @@ var lives = map[string]struct {
 	"new credentials reconnect, and the loss begins": {
 		[]event{set("a"), on(eventSynced), set("b")}, Connecting, at(3),
 		[]effectKind{effectClose, effectLoss, effectConnect, effectNotify}},
+	"a new login for the same server keeps the connection, and is tried": {
+		[]event{set("a"), on(eventSynced), renewal("b")}, Connected, never, []effectKind{effectRenew, effectProbe}},
+	"and lost when it is refused": {
+		[]event{set("a"), on(eventSynced), renewal("b"), {kind: eventProbeFailed, fatal: true, deep: true}}, Lost, at(4),
+		[]effectKind{effectClose, effectLoss, effectWake, effectNotify}},
+	"a new login while suspect waits for the next probe": {
+		[]event{set("a"), on(eventSynced), on(eventProbeFailed), renewal("b")}, Suspect, never, []effectKind{effectRenew}},
+	"a new login cannot help an attempt with the old one": {
+		[]event{set("a"), renewal("b")}, Connecting, epoch, []effectKind{effectClose, effectConnect, effectNotify}},
+	"the same login again": {
+		[]event{set("a"), on(eventSynced), renewal("a")}, Connected, never, nil},
 	"an attempt fails": {
 		[]event{set("a"), on(eventConnectFailed)}, Lost, epoch, []effectKind{effectClose, effectWake, effectNotify}},
 	"the next attempt stays Lost for others": {
@@ -98,6 +112,10 @@ var lives = map[string]struct {
 		[]event{set("a"), on(eventUnusable), on(eventSynced)}, Unusable, epoch, nil},
 	"an answer of an earlier session": {
 		[]event{set("a"), set("b"), {kind: eventSynced, session: 1}}, Connecting, epoch, nil},
+	"to be withdrawn from": {
+		[]event{set("a"), on(eventSynced), {kind: eventLeave, leaving: true}}, Connected, never, []effectKind{effectNotify}},
+	"to be withdrawn from is told once": {
+		[]event{set("a"), {kind: eventLeave, leaving: true}, {kind: eventLeave, leaving: true}}, Connecting, epoch, nil},
 	"removed": {
 		[]event{set("a"), on(eventSynced), on(eventRemove)}, Unknown, never, []effectKind{effectClose, effectNotify}},
 	"removed for good": {
@@ -147,6 +165,7 @@ func anyEvent(t *rapid.T, s state) event {
 		reason:      ReasonBadKubeConfig,
 		message:     rapid.SampledFrom([]string{"x", "y"}).Draw(t, "message"),
 		deep:        rapid.Bool().Draw(t, "deep"),
+		renews:      rapid.Bool().Draw(t, "renews"),
 		fatal:       rapid.IntRange(0, 4).Draw(t, "fatal") == 0,
 		session:     s.session,
 	}
@@ -238,7 +257,7 @@ func checkProgress(t *rapid.T, after state, effects []effect) {
 	if has(effectLoss) && live(after) {
 		t.Fatalf("a loss counted while %s", after.phase)
 	}
-	if live(after) && len(effects) > 0 && !after.probing && !has(effectWake) {
+	if live(after) && len(effects) > 0 && !has(effectRenew) && !after.probing && !has(effectWake) {
 		t.Fatalf("%s, not probing, and no wake among %v", after.phase, effects)
 	}
 	if after.phase == phaseWaiting && len(effects) > 0 && !has(effectWake) {

@@ -101,8 +101,17 @@ type link interface {
 	Conn
 	// probe asks whether the worker still answers; a deep one lists, as the caches do.
 	probe(ctx context.Context, deep bool) error
+	// renew lets further requests log in as config says, which differs in nothing else. Caches and watches go on.
+	renew(config *rest.Config) error
 	// close ends every request, watch and goroutine of the connection, and returns when they have ended.
 	close()
+}
+
+// FirstConnect is how long it may take to connect to a worker that answers: an attempt, or one that fails as the
+// network is not up yet, the wait, and another.
+func (o Options) FirstConnect() time.Duration {
+	o = o.withDefaults()
+	return o.SyncTimeout + o.Backoff.Max
 }
 
 func (o Options) withDefaults() Options {

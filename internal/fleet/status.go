@@ -36,6 +36,10 @@ type Status struct {
 	// for a worker that never connected, when the fleet first heard of it. Failed attempts and new credentials do
 	// not move it.
 	LostSince time.Time
+	// Seen tells that there was a connection since this process started, be it that the worker was removed since.
+	Seen bool
+	// Leaving tells that the worker is to be withdrawn from; see Fleet.Leave.
+	Leaving bool
 	// Reason is the reason of the Active condition.
 	Reason string
 	// Message says what failed, against which server, and what to do. It never holds a secret.

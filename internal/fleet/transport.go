@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -17,55 +18,81 @@ import (
 type wire struct {
 	life    context.Context // ends when the wire is closed
 	timeout time.Duration   // of a request, and of a watch until its response begins
-	base    *http.Transport
+	now     atomic.Pointer[login]
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
 }
 
+// login is the way through a wire with the credentials of one kubeconfig.
+type login struct {
+	wire          *wire
+	base          *http.Transport
+	authenticated http.RoundTripper // adds the credentials to a request before it goes through this login
+}
+
 // newWire prepares the network for cfg; it does not connect yet.
 func newWire(life context.Context, cfg *rest.Config, timeout time.Duration) (*wire, error) {
-	trust, err := rest.TLSConfigFor(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("reading the TLS settings of the kubeconfig: %w", err)
-	}
 	w := &wire{life: life, timeout: timeout, conns: map[net.Conn]struct{}{}}
-	proxy := cfg.Proxy
-	if proxy == nil {
-		proxy = http.ProxyFromEnvironment
-	}
-	w.base = &http.Transport{
-		Proxy:               proxy,
-		DialContext:         w.dial,
-		TLSClientConfig:     trust,
-		TLSHandshakeTimeout: timeout,
-		MaxIdleConnsPerHost: 8,
-		IdleConnTimeout:     90 * time.Second,
-		ForceAttemptHTTP2:   true,
-		// Pings tell a connection that a middlebox dropped from one that is idle.
-		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
+	if err := w.use(cfg); err != nil {
+		return nil, err
 	}
 	context.AfterFunc(life, w.cut)
 	return w, nil
 }
 
-// client is an HTTP client over the wire with the credentials of cfg.
-func (w *wire) client(cfg *rest.Config) (*http.Client, error) {
-	rt, err := rest.HTTPWrappersForConfig(cfg, w)
+// use lets all further requests go with the credentials of cfg. What is under way goes on with those that it began with.
+func (w *wire) use(cfg *rest.Config) error {
+	made, err := w.login(cfg)
 	if err != nil {
+		return err
+	}
+	if before := w.now.Swap(made); before != nil {
+		before.base.CloseIdleConnections()
+	}
+	return nil
+}
+
+func (w *wire) login(cfg *rest.Config) (*login, error) {
+	trust, err := rest.TLSConfigFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("reading the TLS settings of the kubeconfig: %w", err)
+	}
+	proxy := cfg.Proxy
+	if proxy == nil {
+		proxy = http.ProxyFromEnvironment
+	}
+	l := &login{wire: w, base: &http.Transport{
+		Proxy:               proxy,
+		DialContext:         w.dial,
+		TLSClientConfig:     trust,
+		TLSHandshakeTimeout: w.timeout,
+		MaxIdleConnsPerHost: 8,
+		IdleConnTimeout:     90 * time.Second,
+		ForceAttemptHTTP2:   true,
+		// Pings tell a connection that a middlebox dropped from one that is idle.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
+	}}
+	if l.authenticated, err = rest.HTTPWrappersForConfig(cfg, l); err != nil {
 		return nil, fmt.Errorf("reading the credentials of the kubeconfig: %w", err)
 	}
-	return &http.Client{Transport: rt}, nil
+	return l, nil
+}
+
+// RoundTrip sends a request with the present credentials.
+func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	return w.now.Load().authenticated.RoundTrip(req)
 }
 
 // RoundTrip bounds a request by the timeout: the whole of it, or for a watch the time until its response begins.
-func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+func (l *login) RoundTrip(req *http.Request) (*http.Response, error) {
+	w := l.wire
 	if w.life.Err() != nil {
 		return nil, errClosed
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
 	late := time.AfterFunc(w.timeout, func() { cancel(&noAnswerError{after: w.timeout}) })
-	resp, err := w.base.RoundTrip(req.WithContext(ctx))
+	resp, err := l.base.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		late.Stop()
 		err = w.because(ctx, req.Context(), err)
@@ -114,7 +141,7 @@ func (w *wire) dial(ctx context.Context, network, address string) (net.Conn, err
 
 // cut closes every TCP connection.
 func (w *wire) cut() {
-	w.base.CloseIdleConnections()
+	w.now.Load().base.CloseIdleConnections()
 	w.mu.Lock()
 	open := make([]net.Conn, 0, len(w.conns))
 	for held := range w.conns {

@@ -77,8 +77,9 @@ func newLimiter(qps float32, burst int) flowcontrol.RateLimiter {
 func (w *worker) set(config *rest.Config, fingerprint string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	renews := w.link != nil && samePlace(w.config, config)
 	w.config = config
-	w.transitLocked(event{kind: eventSet, fingerprint: fingerprint})
+	w.transitLocked(event{kind: eventSet, fingerprint: fingerprint, renews: renews})
 }
 
 // established takes a finished connection in. It is published only if it is still wanted.
@@ -167,6 +168,20 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
+func (w *worker) renew(s step) {
+	w.log.V(1).Info("New credentials for the same server, the connection goes on")
+	if err := s.link.renew(s.config); err != nil {
+		w.handle(event{kind: eventBroken, session: s.session, message: describe(s.config, err)})
+	}
+}
+
+// isRenewed tells whether the credentials that a step went with are those of before.
+func (w *worker) isRenewed(s step) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.config != s.config
+}
+
 func (w *worker) take() []step {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -189,6 +204,8 @@ func (w *worker) carryOut(ctx context.Context, s step) {
 	case effectWake:
 		w.wake.Stop()
 		w.wake.Reset(s.after)
+	case effectRenew:
+		w.renew(s)
 	case effectLoss:
 		countLoss(w.name)
 	case effectNotify:

@@ -44,7 +44,7 @@ func TestHostIsForgottenAtTheEnd(t *testing.T) {
 	} {
 		m := NewMemory()
 		m.host(train, "w1")
-		if isOver(&plan.Snapshot{Workloads: c.manager, Workers: []plan.Worker{{Name: "w2"}, {Name: "w1", Workloads: c.worker}}}) {
+		if isOver(&plan.Snapshot{Host: "w1", Workloads: c.manager, Workers: []plan.Worker{{Name: "w2"}, {Name: "w1", Workloads: c.worker}}}) {
 			m.over(train)
 		}
 		if got := m.host(train, ""); got != c.want {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/plan"
@@ -61,6 +62,8 @@ type Memory struct {
 	unstarted map[kinds.Ref]string
 	// refusals are those of statuses by the manager, by object.
 	refusals map[kinds.Ref]map[types.UID]plan.Refusal
+	// past are the claims that were seen. What is in it is never changed, only replaced.
+	past map[kinds.Ref]map[types.UID]plan.Past
 }
 
 type place struct {
@@ -80,7 +83,7 @@ func NewMemory() *Memory {
 		hosts: map[kinds.Ref]string{}, families: map[string]*family{}, relatives: map[kinds.Ref]string{}, missing: byJob[time.Time]{}, sought: byJob[plan.Sought]{},
 		rests: byJob[rest]{}, claims: map[kinds.Ref]claim{}, refusals: map[kinds.Ref]map[types.UID]plan.Refusal{}, troubles: byJob[map[string]trouble]{},
 		pruned: map[kinds.Ref]map[types.UID]plan.Pruned{}, asked: byJob[asked]{}, unstarted: map[kinds.Ref]string{},
-		facts: byJob[map[plan.Fact]time.Time]{},
+		facts: byJob[map[plan.Fact]time.Time]{}, past: map[kinds.Ref]map[types.UID]plan.Past{},
 	}
 }
 
@@ -134,6 +137,13 @@ func (m *Memory) Lost(worker string) {
 	}
 }
 
+// Vacated notes that nothing of ours is left on a worker that is given up: no job waits for it to come back.
+func (m *Memory) Vacated(worker string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.hosts, func(_ kinds.Ref, host string) bool { return host == worker })
+}
+
 // Mirrored notes what the manager kept of a status.
 func (m *Memory) Mirrored(ref kinds.Ref, uid types.UID, asked, kept map[string]any) {
 	m.mu.Lock()
@@ -174,6 +184,7 @@ func (m *Memory) Forget(ref kinds.Ref) {
 	delete(m.troubles, ref)
 	delete(m.sought, ref)
 	delete(m.facts, ref)
+	delete(m.past, ref)
 }
 
 // Sought notes what a worker answered when it was asked for a job's copy: its multikueue origin, or "" for none.
@@ -204,6 +215,37 @@ func (m *Memory) host(ref kinds.Ref, claim string) string {
 		m.hosts[ref] = claim
 	}
 	return m.hosts[ref]
+}
+
+// pastOf notes who has the claim on each Workload, for which reservation, and returns all that was seen.
+func (m *Memory) pastOf(ref kinds.Ref, wls []*kueue.Workload) map[types.UID]plan.Past {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, wl := range wls {
+		past, known := m.past[ref][wl.UID]
+		reservation := plan.Reservation(wl)
+		claimed := wl.Status.ClusterName != nil && reservation != ""
+		if known && (!claimed || past.By[reservation] != "") {
+			continue
+		}
+		now := plan.Past{From: past.From, By: maps.Clone(past.By)}
+		if !known {
+			now.From = plan.Evictions(wl)
+		}
+		if claimed {
+			if now.By == nil {
+				now.By = map[string]string{}
+			}
+			now.By[reservation] = *wl.Status.ClusterName
+		}
+		all := maps.Clone(m.past[ref])
+		if all == nil {
+			all = map[types.UID]plan.Past{}
+		}
+		all[wl.UID] = now
+		m.past[ref] = all
+	}
+	return m.past[ref]
 }
 
 // over notes that a job has ended: nothing of it is left to wait for.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -120,4 +121,31 @@ func TestForgettingLooksAtOneJob(t *testing.T) {
 			t.Errorf("%s is by place: forgetting a job would look at all that is known", name)
 		}
 	}
+}
+
+// TestClaimsAreKnown: who had the claim for which reservation, and from when on that is known.
+func TestClaimsAreKnown(t *testing.T) {
+	m := NewMemory()
+	at := func(evictions int32, claim string) *kueue.Workload {
+		wl := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
+		wl.Status.SchedulingStats = &kueue.SchedulingStats{Evictions: []kueue.WorkloadSchedulingStatsEviction{{Count: evictions}}}
+		wl.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadQuotaReserved, Status: metav1.ConditionTrue, LastTransitionTime: metav1.Unix(int64(evictions), 0)}}
+		if claim != "" {
+			wl.Status.ClusterName = &claim
+		}
+		return wl
+	}
+	see := func(wl *kueue.Workload) plan.Past { return m.pastOf(train, []*kueue.Workload{wl})["u"] }
+	want := func(when string, got, want plan.Past) {
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: known is %v, want %v", when, got, want)
+		}
+	}
+	first := see(at(2, ""))
+	want("unclaimed", first, plan.Past{From: 2})
+	want("claimed", see(at(2, "w1")), plan.Past{From: 2, By: map[string]string{"2-2": "w1"}})
+	want("claimed again", see(at(3, "w2")), plan.Past{From: 2, By: map[string]string{"2-2": "w1", "3-3": "w2"}})
+	want("what was handed out", first, plan.Past{From: 2})
+	m.Forget(train)
+	want("forgotten", see(at(3, "")), plan.Past{From: 3})
 }

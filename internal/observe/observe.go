@@ -73,6 +73,7 @@ func (o *Observer) Snapshot(ctx context.Context, ref kinds.Ref) (plan.Snapshot, 
 		return s, err
 	}
 	s.Told = o.Memory.told.of(ref)
+	s.Past = o.Memory.pastOf(ref, s.Workloads)
 	s.Host, s.Pruned = o.Memory.host(ref, claimOf(s.Workloads)), o.Memory.prunedOf(ref)
 	s.Refused = o.Memory.refusalsOf(ref)
 	s.ClaimedSince = o.Memory.claimedSince(ref, claimOf(s.Workloads), s.Now)
@@ -103,9 +104,9 @@ func (o *Observer) Submitted(ctx context.Context, ref kinds.Ref) bool {
 	return !apierrors.IsNotFound(o.Manager.Get(ctx, ref.Key(), job))
 }
 
-// isOver tells whether all Workloads of the job are finished, on the manager or already on a worker.
+// isOver tells whether all Workloads of the job are finished, on the manager or already on the worker that ran it.
 func isOver(s *plan.Snapshot) bool {
-	return allFinished(s.Workloads) || slices.ContainsFunc(s.Workers, func(w plan.Worker) bool { return allFinished(w.Workloads) })
+	return allFinished(s.Workloads) || slices.ContainsFunc(s.Workers, func(w plan.Worker) bool { return w.Name == s.Host && allFinished(w.Workloads) })
 }
 
 func allFinished(wls []*kueue.Workload) bool {
@@ -203,6 +204,8 @@ func (o *Observer) readOthers(s *plan.Snapshot, names []string) error {
 		if err != nil {
 			return err
 		}
+		// Without a config nobody says that the worker is to be given up: it may be about to be made anew.
+		w.Leaving = w.Leaving || len(names) > 0
 		if len(w.Jobs) > 0 || len(w.Workloads) > 0 || name == claimOf(s.Workloads) || name == s.Host {
 			s.Workers = append(s.Workers, w)
 		}

@@ -23,8 +23,8 @@ var (
 
 // worker is one worker as the job sees it now.
 func (o *Observer) worker(s *plan.Snapshot, name string, inConfig bool) (plan.Worker, error) {
-	w := plan.Worker{Name: name, InConfig: inConfig}
 	status := o.Fleet.Status(name)
+	w := plan.Worker{Name: name, InConfig: inConfig, Leaving: status.Leaving, Unread: !status.Seen}
 	conn, reachable := o.Fleet.Conn(name)
 	w.LostSince = o.lostSince(s, name, status, inConfig)
 	if !reachable {
@@ -40,7 +40,7 @@ func (o *Observer) worker(s *plan.Snapshot, name string, inConfig bool) (plan.Wo
 	}
 	if err != nil && o.lostMeanwhile(name, conn) {
 		// The connection went away between two reads: the caches are void.
-		return plan.Worker{Name: name, InConfig: inConfig, LostSince: s.Now}, nil
+		return plan.Worker{Name: name, InConfig: inConfig, Unread: !status.Seen, LostSince: s.Now}, nil
 	}
 	if err == nil {
 		o.noteSince(s, &w)

@@ -21,7 +21,7 @@ const kueueFinishes = 3 * time.Second
 
 var finishedOnWorker = Rule{
 	Name: "FinishedOnWorker",
-	Doc:  "The job is over on a worker, whatever became of its quota meanwhile: its status comes back first, and nobody else is asked any more. Then the manager's Workload ends; normally Kueue there does that on seeing the job's final status, else Ferry. Does the manager's API server refuse that status, the Workload ends all the same, and its message says so.",
+	Doc:  "The job is over on a worker that has the claim, or had it, whatever became of its quota meanwhile: its status comes back first, and nobody else is asked any more. Then the manager's Workload ends; normally Kueue there does that on seeing the job's final status, else Ferry. Does the manager's API server refuse that status, the Workload ends all the same, and its message says so.",
 	decide: func(v *view, p *Plan) bool {
 		r := v.result
 		if r == nil {
@@ -47,7 +47,7 @@ type result struct {
 }
 
 // findResult looks for a worker on which this very job is over. The result
-// counts also when the quota that it ran on is no longer reserved: the work is done.
+// counts also when the quota that it ran on is no longer reserved: the work is done. See mayEnd for whose word counts.
 // Should there be several, the claim's comes first, then the earliest.
 func (v *view) findResult() *result {
 	var found *result
@@ -96,7 +96,7 @@ func (v *view) isOver(w *Worker) bool {
 	}
 	for _, c := range w.Workloads {
 		wl := v.original(c.Name)
-		if wl == nil || originUID(c) != string(wl.UID) || v.endOf(w, c) != isResult {
+		if wl == nil || originUID(c) != string(wl.UID) || v.endOf(w, c) != isResult || !v.mayEnd(w, c) {
 			return false
 		}
 	}
@@ -107,7 +107,7 @@ func (v *view) isOver(w *Worker) bool {
 // seen meanwhile. Then the job itself says it, unless it was told to stop. As soon as the manager shows it, it is Over.
 func (v *view) endedAlone(w *Worker) bool {
 	isOld := func(job *unstructured.Unstructured) bool { return !isThere(job) || !v.jobIsCurrent(w, job) }
-	return v.allEnded(w.Jobs) && v.Kind.Whole(w.Jobs) && !slices.ContainsFunc(w.Jobs, isOld) && !v.allEnded(v.Jobs)
+	return w.Name == v.claim() && v.allEnded(w.Jobs) && v.Kind.Whole(w.Jobs) && !slices.ContainsFunc(w.Jobs, isOld) && !v.allEnded(v.Jobs)
 }
 
 // isOfAnother tells whether a job's copy has no original on the manager, or one that was made anew.

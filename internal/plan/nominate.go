@@ -15,7 +15,7 @@ import (
 
 var nominate = Rule{
 	Name: "Nominate",
-	Doc:  "The placement names the workers to ask; the names are persisted, then each of them gets a copy of the Workload and Kueue there decides.",
+	Doc:  "The placement names the workers to ask; the names are persisted, then each of them gets a copy of the Workload and Kueue there decides. One that is out of reach, or whose jobs cannot be seen for the moment, keeps what it was offered.",
 	decide: func(v *view, p *Plan) bool {
 		in := v.placementInput()
 		out := v.placement().Nominate(in)
@@ -88,7 +88,9 @@ func (v *view) flaps(p *Plan) bool {
 func (v *view) eligible(w *Worker) bool { return couldServe(w) && len(v.stale[w.Name]) == 0 }
 
 // couldServe: nothing stands in the way but perhaps an earlier copy on its way out.
-func couldServe(w *Worker) bool { return w.InConfig && w.Reachable && w.Serves && !w.Foreign }
+func couldServe(w *Worker) bool {
+	return w.InConfig && w.Reachable && w.Serves && !w.Foreign && !w.Leaving
+}
 
 func (v *view) placementInput() placement.Input {
 	first := v.Workloads[0]
@@ -102,11 +104,17 @@ func (v *view) placementInput() placement.Input {
 		}
 	}
 	for _, name := range in.Nominated {
-		if w := v.find(name); w != nil && (couldServe(w) || (w.InConfig && !w.Reachable)) {
+		if w := v.find(name); w != nil && (couldServe(w) || (w.InConfig && !w.Reachable && !w.Leaving) || v.mayBeBack(w)) {
 			in.Kept = append(in.Kept, name)
 		}
 	}
 	return in
+}
+
+// mayBeBack tells whether the worker keeps what it was offered, and so its place in the queue there, though its
+// jobs cannot be seen for the moment: they are read again after a reconnect, or their watch failed.
+func (v *view) mayBeBack(w *Worker) bool {
+	return w.InConfig && w.Reachable && w.Blind && !w.Leaving && w.AskAgain.IsZero() && v.graceLeft(w) > 0
 }
 
 // nominees are the workers for which the nomination of every Workload is persisted.
@@ -122,7 +130,12 @@ func (v *view) nominees() []string {
 
 // offer makes the copies on a worker whose nomination is persisted, and removes them from any other.
 func (v *view) offer(p *Plan, w *Worker, nominees []string) {
-	if !slices.Contains(nominees, w.Name) || !v.eligible(w) {
+	isNominee := slices.Contains(nominees, w.Name)
+	switch {
+	case isNominee && v.mayBeBack(w):
+		p.again(v.graceLeft(w))
+		return
+	case !isNominee, !v.eligible(w):
 		v.removeFrom(p, w)
 		return
 	}
@@ -190,6 +203,8 @@ func (v *view) offerMessage(nominees []string) string {
 // obstacle says why a worker cannot take the job.
 func (v *view) obstacle(w *Worker) string {
 	switch {
+	case w.Leaving:
+		return "is being withdrawn from"
 	case !w.Reachable:
 		return "out of reach"
 	case w.Foreign:
@@ -208,6 +223,9 @@ func (v *view) obstacle(w *Worker) string {
 func (v *view) progress(w *Worker) string {
 	if !w.Reachable {
 		return " (out of reach)"
+	}
+	if w.Blind {
+		return " (" + w.Why + ")"
 	}
 	for _, c := range w.Workloads {
 		reserved := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadQuotaReserved)

@@ -44,6 +44,9 @@ type Snapshot struct {
 	ClaimedSince time.Time
 	// Told are the warnings that this process gave the job's users.
 	Told []string
+	// Past is what this process knows of the claims on each Workload, by its UID. It knows
+	// nothing of one that is missing.
+	Past map[types.UID]Past
 	// Pruned are the objects, by UID, of whose last mirrored status the manager's
 	// API server did not keep all, as it knows fewer fields than the worker's.
 	Pruned map[types.UID]Pruned
@@ -91,6 +94,11 @@ type Worker struct {
 	InConfig bool
 	// Reachable tells whether what follows is live.
 	Reachable bool
+	// Leaving tells that the worker is to be withdrawn from: its MultiKueueCluster is being deleted or leads to
+	// another cluster now, or the config names it no longer.
+	Leaving bool
+	// Unread tells that this process has not been connected to the worker yet: what it holds is not known.
+	Unread bool
 	// LostSince is when an unreachable or blind worker was lost, or when a worker left the config.
 	LostSince time.Time
 	// Serves tells whether the worker could take the job at all; Why says what is missing.
@@ -154,6 +162,8 @@ type Policy struct {
 	PlaceTimeout time.Duration
 	// StartTimeout is how long a job keeps a worker where it does not start; 0: for ever.
 	StartTimeout time.Duration
+	// FirstConnect is how long it may take to connect to a worker that answers, and to read it.
+	FirstConnect time.Duration
 }
 
 // Plan is what to do now.
@@ -204,7 +214,7 @@ func Rules() []Rule { return rules }
 
 var rules = []Rule{
 	unseen, notGated, adopt, gone, unknownCheck, finished, finishedOnWorker, keptAway, notOurs, noSuchKind, over, notManaged, noQuota, evictedOnManager, decided,
-	readyWithoutClaim, outOfSync, noResult, evictedOnWorker, specDrift, workerLost, held, unsure, claimed,
+	readyWithoutClaim, outOfSync, noResult, evictedOnWorker, specDrift, workerLeaves, workerLost, held, unsure, claimed,
 	waitForChecks, waitForSiblings, waitForCleanup, admittedSomewhere, waitForFamily, nominate,
 }
 

@@ -109,9 +109,12 @@ func (d *dice) workload(wl *kueue.Workload, names []string, claimant string) {
 func (d *dice) worker(s *plan.Snapshot, name string) plan.Worker {
 	w := plan.Worker{Name: name, InConfig: d.in10(9), LostSince: now.Add(-d.seconds(1800))}
 	if !d.in10(8) {
+		w.Unread = d.in10(3)
 		return w
 	}
 	w.Reachable, w.Serves, w.Foreign = true, d.in10(9), d.in10(1)
+	w.Blind = !w.Serves && d.in10(5)
+	w.Leaving = d.in10(1)
 	if d.in10(1) {
 		refuses(s, &w)
 	}
@@ -122,7 +125,7 @@ func (d *dice) worker(s *plan.Snapshot, name string) plan.Worker {
 			w.Workloads = append(w.Workloads, d.copy(s, wl, over))
 		}
 	}
-	if len(s.Workloads) > 0 && d.in10(4) {
+	if len(s.Workloads) > 0 && !w.Blind && d.in10(4) {
 		wl := s.Workloads[0]
 		w.Jobs = []*unstructured.Unstructured{jobKind.Project(s.Jobs[0], wl, kinds.Marks{Origin: "m", Reservation: d.reservation(wl)})}
 		w.Jobs[0].SetUID(d.uid())

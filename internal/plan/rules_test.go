@@ -37,6 +37,7 @@ func TestOrder(t *testing.T) {
 		"NoResult",        // before Claimed: so do these
 		"EvictedOnWorker", // before Claimed, which would show the evicted copy as running
 		"SpecDrift",       // before Claimed
+		"WorkerLeaves",    // before WorkerLost, which waits, and before Claimed
 		"WorkerLost",      // before Claimed, which needs the worker within reach
 		"Held",            // before Claimed, which would take the job for gone
 		"Unsure",          // before Claimed, for the same reason
@@ -68,7 +69,7 @@ func TestRulesAreDescribed(t *testing.T) {
 
 func TestRules(t *testing.T) {
 	answered, passed := map[string]bool{}, map[string]bool{}
-	for _, c := range slices.Concat(endings, ends, claims, offers, sets, growths, takeovers) {
+	for _, c := range slices.Concat(endings, ends, claims, offers, words, sets, growths, takeovers) {
 		t.Run(c.rule+"/"+c.name, func(t *testing.T) {
 			p := plan.Decide(c.when)
 			answered[p.Rule] = true
@@ -165,7 +166,7 @@ var endings = []ruleCase{
 	{rule: "NotOurs", name: "leaves a running job where it is", when: snap(claimedBy("w1"), offered("w2"), started, jobStatus("w1", runs), noCheck), does: "manager: mirror status of Job train | w2: delete Workload wl"},
 	{rule: "NotOurs", name: "but not one that is evicted", when: snap(claimedBy("w1"), managerCondition(kueue.WorkloadEvicted), noCheck), does: "w1: " + deleteBoth},
 	{rule: "NotOurs", name: "nor one without quota", when: snap(claimedBy("w1"), noReservation(), noCheck), does: "w1: " + deleteBoth},
-	{rule: "NotOurs", name: "its Workload is gone: stops", when: snap(offered("w1"), placed("w1"), noWorkload, managerJob(active)), does: "w1: " + deleteBoth},
+	{rule: "NotOurs", name: "its Workload is gone: stops", when: snap(offered("w1"), placed("w1"), noWorkload, managerJob(active)), does: "w1: " + deleteBoth + " | again in 15m0s"},
 	{rule: "NotOurs", name: "its Workload is gone: then shows it", when: snap(noWorkload, managerJob(active)), does: "manager: mirror status of Job train"},
 	{rule: "NotOurs", name: "its Workload is gone: of some kinds the status may be the result", when: snap(noWorkload, of(custom), managerJob(active))},
 	{rule: "NotOurs", name: "its Workload is gone: unless it was seen to run", when: snap(noWorkload, of(custom), managerJob(active), host("w1")), does: "manager: mirror status of Task train"},
@@ -187,16 +188,16 @@ var endings = []ruleCase{
 	{rule: "NotManaged", name: "waits without quota", when: snap(noReservation(), managerJob(byUser))},
 	{rule: "NotManaged", name: "since it was dispatched", when: snap(claimedBy("w1"), managerJob(byUser)), does: retry + " | w1: " + deleteBoth},
 	{rule: "NotManaged", name: "since it was placed", when: snap(placing, managerJob(byUser)), does: retry + " | w1: delete Workload wl"},
-	{rule: "NoQuota", name: "removes", when: snap(offered("w1"), placed("w1"), noReservation()), does: "w1: " + deleteBoth, because: "quota", unless: snap(offered("w1")), then: "Nominate"},
+	{rule: "NoQuota", name: "removes", when: snap(offered("w1"), placed("w1"), noReservation()), does: "w1: " + deleteBoth + " | again in 15m0s", because: "quota", unless: snap(offered("w1")), then: "Nominate"},
 	{rule: "NoQuota", name: "shows stopped", when: snap(noReservation(), managerJob(active)), does: "manager: mirror status of Job train"},
 	{rule: "NoQuota", name: "stopped and shown", when: snap(noReservation(), managerJob(suspendedStatus))},
 	{rule: "NoQuota", name: "new job has time", when: snap(noReservation(), managerJob(func(j *unstructured.Unstructured) { j.SetCreationTimestamp(now0) })), does: "again in 2s"},
 	{rule: "NoQuota", name: "lost host has time", when: snap(noReservation(), managerJob(active), lost("w1", time.Minute), func(s *plan.Snapshot) { s.Host = "w1" }), does: "again in 14m0s"},
 	{rule: "NoQuota", name: "lost host is out of time", when: snap(noReservation(), managerJob(active), lost("w1", time.Hour), func(s *plan.Snapshot) { s.Host = "w1" }), does: "manager: mirror status of Job train"},
-	{rule: "EvictedOnManager", name: "removes", when: snap(claimedBy("w1"), managerCondition(kueue.WorkloadEvicted)), does: "w1: " + deleteBoth, because: "evicted", unless: snap(claimedBy("w1")), then: "Claimed"},
+	{rule: "EvictedOnManager", name: "removes", when: snap(claimedBy("w1"), managerCondition(kueue.WorkloadEvicted)), does: "w1: " + deleteBoth + " | again in 14m59s", because: "evicted", unless: snap(claimedBy("w1")), then: "Claimed"},
 	{rule: "EvictedOnManager", name: "shows stopped once gone", when: snap(managerCondition(kueue.WorkloadEvicted), managerJob(active)), does: "manager: mirror status of Job train"},
-	{rule: "EvictedOnManager", name: "says who does not let go", when: snap(managerCondition(kueue.WorkloadEvicted), offered("w1"), trouble("delete is forbidden")), does: "manager: set check of wl to Pending | w1: delete Workload wl", because: "w1 (delete is forbidden)"},
-	{rule: "NoQuota", name: "says who does not let go", when: snap(noReservation(), offered("w1"), trouble("delete is forbidden")), does: "manager: set check of wl to Pending | w1: delete Workload wl", because: "w1 (delete is forbidden)"},
+	{rule: "EvictedOnManager", name: "says who does not let go", when: snap(managerCondition(kueue.WorkloadEvicted), offered("w1"), trouble("delete is forbidden")), does: "manager: set check of wl to Pending | w1: delete Workload wl | again in 14m59s", because: "w1 (delete is forbidden)"},
+	{rule: "NoQuota", name: "says who does not let go", when: snap(noReservation(), offered("w1"), trouble("delete is forbidden")), does: "manager: set check of wl to Pending | w1: delete Workload wl | again in 15m0s", because: "w1 (delete is forbidden)"},
 	{rule: "Decided", name: "retry", when: snap(claimedBy("w1"), check(kueue.CheckStateRetry)), does: "w1: " + deleteBoth, unless: snap(claimedBy("w1")), then: "Claimed"},
 	{rule: "Decided", name: "rejected", when: snap(offered("w2"), check(kueue.CheckStateRejected)), does: "w2: delete Workload wl"},
 }

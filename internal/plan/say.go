@@ -157,7 +157,12 @@ func one(job *unstructured.Unstructured) []*unstructured.Unstructured {
 // shown as suspended, which has time.
 func (v *view) showStopped(p *Plan) {
 	for i := range v.Workers {
-		if w := &v.Workers[i]; w.Reachable && (v.holds(w) || v.heldBy(w) != "") {
+		w := &v.Workers[i]
+		if w.Reachable && v.heldBy(w) != "" {
+			return
+		}
+		if left := v.holdsUp(w); v.holds(w) && left > 0 {
+			p.again(left)
 			return
 		}
 	}

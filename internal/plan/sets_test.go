@@ -291,10 +291,10 @@ var sets = []ruleCase{
 		w.Workloads[1].Annotations[kinds.ReservationAnnotation] = plan.Reservation(s.Workloads[1])
 	})), does: "w1: edit LeaderWorkerSet train"},
 	{rule: "EvictedOnWorker", name: "one of many goes back alone", when: snap(lws, running("w1"), secondCopy("w1", preempted)), does: "manager: set check of wl2 to Retry"},
-	{rule: "EvictedOnManager", name: "all of many", when: snap(lws, running("w1"), managerCondition(kueue.WorkloadEvicted)), does: "w1: delete LeaderWorkerSet train, delete Workload wl, delete Workload wl2"},
+	{rule: "EvictedOnManager", name: "all of many", when: snap(lws, running("w1"), managerCondition(kueue.WorkloadEvicted)), does: "w1: delete LeaderWorkerSet train, delete Workload wl, delete Workload wl2 | again in 14m59s"},
 
 	{rule: "EvictedOnManager", name: "pods of a set do not look as if they ran", when: snap(lws, managerCondition(kueue.WorkloadEvicted), shadows(runningP, nil), ofASet), does: "manager: mirror status of Pod train-0"},
-	{rule: "EvictedOnManager", name: "once nothing of it is there", when: snap(lws, running("w1"), managerCondition(kueue.WorkloadEvicted), shadows(runningP, nil), ofASet), does: "w1: delete LeaderWorkerSet train, delete Workload wl, delete Workload wl2"},
+	{rule: "EvictedOnManager", name: "once nothing of it is there", when: snap(lws, running("w1"), managerCondition(kueue.WorkloadEvicted), shadows(runningP, nil), ofASet), does: "w1: delete LeaderWorkerSet train, delete Workload wl, delete Workload wl2 | again in 14m59s"},
 	{rule: "Claimed", name: "pods of a set are shown as their namesakes are", when: snap(lws, running("w1"), shadows(pending, runningP)), does: "manager: mirror status of Pod train-0"},
 	{rule: "Claimed", name: "and nothing more", when: snap(lws, running("w1"), shadows(runningP, runningP))},
 	{rule: "Claimed", name: "one that the worker does not have yet", when: snap(lws, running("w1"), shadows(pending, nil))},

@@ -35,7 +35,7 @@ type with = func(*plan.Snapshot)
 func snap(changes ...with) plan.Snapshot {
 	s := plan.Snapshot{
 		Now: now, Ref: jobRef, Kind: jobKind, Jobs: []*unstructured.Unstructured{newJob()}, Workloads: []*kueue.Workload{newWorkload("wl")}, Check: ourCheck,
-		Policy: plan.Policy{Origin: "m", Placement: placement.AllAtOnce{}, WorkerLostTimeout: 15 * time.Minute, PlaceTimeout: time.Minute},
+		Policy: plan.Policy{Origin: "m", Placement: placement.AllAtOnce{}, WorkerLostTimeout: 15 * time.Minute, PlaceTimeout: time.Minute, FirstConnect: 90 * time.Second},
 	}
 	for _, name := range []string{"w1", "w2", "w3"} {
 		s.Workers = append(s.Workers, plan.Worker{Name: name, InConfig: true, Reachable: true, Serves: true})
@@ -189,6 +189,27 @@ func lost(worker string, ago time.Duration) with {
 	return on(worker, func(_ *plan.Snapshot, w *plan.Worker) {
 		*w = plan.Worker{Name: w.Name, InConfig: w.InConfig, LostSince: now.Add(-ago)}
 	})
+}
+
+// blind: the worker can be reached, but not be asked for jobs, since some time ago.
+func blind(worker string, ago time.Duration) with {
+	return on(worker, func(_ *plan.Snapshot, w *plan.Worker) {
+		w.Jobs, w.Serves, w.Blind, w.Why, w.LostSince = nil, false, true, "its objects are still being read", now.Add(-ago)
+	})
+}
+
+// withdrawn: the worker is to be given up.
+func withdrawn(worker string) with {
+	return on(worker, func(_ *plan.Snapshot, w *plan.Worker) { w.Leaving = true })
+}
+
+// unread: this process has not been connected to the worker yet.
+func unread(worker string) with {
+	return on(worker, func(_ *plan.Snapshot, w *plan.Worker) { w.Unread = true })
+}
+
+func lostTimeout(d time.Duration) with {
+	return func(s *plan.Snapshot) { s.Policy.WorkerLostTimeout = d }
 }
 
 func outOfConfig(worker string, ago time.Duration) with {

@@ -31,6 +31,8 @@ type view struct {
 	mayRun map[string]bool
 	// leaving are the workers where a member that left its group has not ended yet.
 	leaving map[string]bool
+	// told are the workers outside the config that have objects with the UIDs of this very job: they were offered it.
+	told map[string]bool
 	// result is where the job is over, if anywhere.
 	result *result
 	// joining are the Workloads that came to a job of many while a worker runs it, and
@@ -60,7 +62,10 @@ func (v *view) marksFor(wl *kueue.Workload) *copyMarks {
 }
 
 func newView(s Snapshot) *view {
-	v := &view{Snapshot: s, known: s.Workloads, stale: map[string][]Action{}, mayRun: map[string]bool{}, leaving: map[string]bool{}, joined: map[string][]*kueue.Workload{}, replaced: map[string][]*kueue.Workload{}, marksOf: map[types.UID]*copyMarks{}}
+	v := &view{
+		Snapshot: s, known: s.Workloads, stale: map[string][]Action{}, mayRun: map[string]bool{}, leaving: map[string]bool{}, joined: map[string][]*kueue.Workload{},
+		replaced: map[string][]*kueue.Workload{}, marksOf: map[types.UID]*copyMarks{},
+	}
 	v.elastic = v.Kind != nil && len(v.Jobs) == 1 && v.Kind.Elastic(v.Jobs[0])
 	v.Workers = slices.Clone(s.Workers)
 	v.setJoinersApart()
@@ -84,18 +89,7 @@ func Reservation(wl *kueue.Workload) string {
 	if reserved == nil || reserved.Status != metav1.ConditionTrue {
 		return ""
 	}
-	return strconv.FormatInt(evictions(wl), 10) + "-" + strconv.FormatInt(reserved.LastTransitionTime.Unix(), 10)
-}
-
-// evictions counts how often Kueue evicted the Workload.
-func evictions(wl *kueue.Workload) int64 {
-	var n int64
-	if wl.Status.SchedulingStats != nil {
-		for _, e := range wl.Status.SchedulingStats.Evictions {
-			n += int64(e.Count)
-		}
-	}
-	return n
+	return strconv.FormatInt(Evictions(wl), 10) + "-" + strconv.FormatInt(reserved.LastTransitionTime.Unix(), 10)
 }
 
 func (v *view) marks(w *Worker, wl *kueue.Workload) kinds.Marks {
@@ -107,6 +101,8 @@ func (v *view) marks(w *Worker, wl *kueue.Workload) kinds.Marks {
 func (v *view) setStaleApart(w *Worker) {
 	var current []*kueue.Workload
 	for _, c := range w.Workloads {
+		wl := v.original(c.Name)
+		v.noteTold(w, wl != nil && originUID(c) == string(wl.UID))
 		switch {
 		case v.isCurrent(w, c):
 			current = append(current, c)
@@ -137,6 +133,7 @@ func (v *view) isJoining(w *Worker, c *kueue.Workload) bool {
 func (v *view) setStaleJobsApart(w *Worker) {
 	var jobs []*unstructured.Unstructured
 	for _, job := range w.Jobs {
+		v.noteTold(w, !v.isOfAnother(job))
 		if v.jobIsCurrent(w, job) {
 			jobs = append(jobs, job)
 			continue
@@ -304,9 +301,14 @@ func (v *view) holds(w *Worker) bool {
 	return len(w.Jobs) > 0 || len(w.Workloads) > 0 || len(v.stale[w.Name]) > 0
 }
 
-// graceLeft is how long an unreachable worker may still come back.
+// graceLeft is how long a worker that cannot be read may still come back. As long as
+// connecting takes, one that was not read yet is not lost, nor one that is read again.
 func (v *view) graceLeft(w *Worker) time.Duration {
-	return w.LostSince.Add(v.Policy.WorkerLostTimeout).Sub(v.Now)
+	grace := v.Policy.WorkerLostTimeout
+	if w.Unread || w.Blind {
+		grace = max(grace, v.Policy.FirstConnect)
+	}
+	return w.LostSince.Add(grace).Sub(v.Now)
 }
 
 func isTrue(wl *kueue.Workload, condition string) bool {

@@ -15,20 +15,22 @@ const firstLook = 30 * time.Second
 
 var waitForCleanup = Rule{
 	Name: "WaitForCleanup",
-	Doc:  "The job of an earlier reservation may still run on a reachable worker: nobody is asked until it is gone, lest the job runs twice. The same holds, for a short while, for a worker that Ferry has not seen since it started, if the job ran somewhere before.",
+	Doc:  "The job of an earlier reservation may still run on a reachable worker: nobody is asked until it is gone, lest the job runs twice, but for workerLostTimeout at most. Only the word of a worker counts that the config names, that was seen with the claim, or that was offered this very job. The same holds, for a short while, for a worker that Ferry has not seen since it started, if the job ran somewhere before.",
 	decide: func(v *view, p *Plan) bool {
-		if slices.ContainsFunc(v.Workers, func(w Worker) bool { return len(w.Workloads) > 0 }) {
+		if slices.ContainsFunc(v.Workers, func(w Worker) bool { return w.InConfig && len(w.Workloads) > 0 }) {
 			// A worker that came back with an old copy does not hold up a race that is on.
 			return false
 		}
 		var busy []string
-		for _, w := range v.Workers {
-			left := w.LostSince.Add(firstLook).Sub(v.Now)
+		for i := range v.Workers {
+			w := &v.Workers[i]
+			held, left := v.holdsUp(w), w.LostSince.Add(firstLook).Sub(v.Now)
 			switch {
-			case w.Reachable && v.mayRun[w.Name]:
+			case v.mayRun[w.Name] && held > 0:
 				busy = append(busy, reason.WithTrouble(w.Name, w.Trouble))
-			case w.Reachable && v.heldBy(&w) != "":
-				busy = append(busy, reason.HeldThere(w.Name, v.heldBy(&w)))
+				p.again(held)
+			case w.Reachable && v.heldBy(w) != "":
+				busy = append(busy, reason.HeldThere(w.Name, v.heldBy(w)))
 				p.Held = true
 			case !w.Reachable && w.InConfig && v.Host == "" && left > 0 && v.any(wasEvicted):
 				busy = append(busy, w.Name)
@@ -43,4 +45,4 @@ var waitForCleanup = Rule{
 	},
 }
 
-func wasEvicted(wl *kueue.Workload) bool { return evictions(wl) > 0 }
+func wasEvicted(wl *kueue.Workload) bool { return Evictions(wl) > 0 }

@@ -8,7 +8,7 @@ import (
 
 var workerLost = Rule{
 	Name: "WorkerLost",
-	Doc:  "The worker that holds the claim cannot be reached, cannot show jobs of this kind, or left the config: within workerLostTimeout nothing happens, after it the check becomes Retry.",
+	Doc:  "The worker that holds the claim cannot be reached, or cannot show jobs of this kind: within workerLostTimeout nothing happens, after it the check becomes Retry. A worker that Ferry has not been connected to since it started has at least the time of a first connection.",
 	decide: func(v *view, p *Plan) bool {
 		w := v.find(v.claim())
 		if w == nil && v.claim() != "" {

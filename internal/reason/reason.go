@@ -101,7 +101,12 @@ func WorkerLost(worker string) string {
 	return fmt.Sprintf("Admitting remote lost: worker %q was out of reach for too long; offering the job again", worker)
 }
 
-// WorkerLeft says that the config stopped to name the job's worker a while ago.
+// WorkerLeaves says that the job's worker is given up, and can still be reached.
+func WorkerLeaves(worker string) string {
+	return fmt.Sprintf("Worker %q is withdrawn from, as its MultiKueueCluster is being deleted or leads to another cluster now; offering the job again", worker)
+}
+
+// WorkerLeft says that the config does not name the job's worker any more.
 func WorkerLeft(worker string) string {
 	return fmt.Sprintf("Admitting remote lost: worker %q is no longer in the MultiKueueConfig; offering the job again", worker)
 }

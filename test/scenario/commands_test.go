@@ -59,6 +59,7 @@ func init() {
 		"lose":           func(s *session, a []string) { s.world.Cut(a[0]); s.world.Notice(a[0]) },
 		"cut":            func(s *session, a []string) { s.world.Cut(a[0]) },
 		"return":         func(s *session, a []string) { s.world.Mend(a[0]) },
+		"delete-cluster": func(s *session, a []string) { s.world.DeleteCluster(a[0]) },
 		"remove-cluster": func(s *session, a []string) { s.world.RemoveCluster(a[0]) },
 		"webhook":        func(s *session, a []string) { s.world.Kueue.Ungated = a[0] == "off" },
 		"stop-ferry":     func(s *session, _ []string) { s.world.StopFerry() },
@@ -97,9 +98,9 @@ func (s *session) did(happened bool) {
 	}
 }
 
-// workers w1 w2 [dispatcher=incremental|external] [step=1] [round=5m] [checks=a,b] [capacity=1]
+// workers w1 w2 [dispatcher=incremental|external] [step=1] [round=5m] [checks=a,b] [capacity=1] [lost-timeout=15m]
 func (s *session) workers(words []string) {
-	o := world.Options{Dispatcher: placement.AllAtOnceName, StepSize: 1, Round: 5 * time.Minute, Capacity: 8}
+	o := world.Options{Dispatcher: placement.AllAtOnceName, StepSize: 1, Round: 5 * time.Minute, Capacity: 8, LostTimeout: 15 * time.Minute}
 	for _, word := range words {
 		name, value, isOption := strings.Cut(word, "=")
 		switch {
@@ -115,6 +116,8 @@ func (s *session) workers(words []string) {
 			o.Round = duration(value)
 		case name == "checks":
 			o.Checks = strings.Split(value, ",")
+		case name == "lost-timeout":
+			o.LostTimeout = duration(value)
 		case name == "capacity":
 			o.Capacity = number(value)
 		}

@@ -145,13 +145,11 @@ func (l *Lanes) serve(r *running, in *inlet.Inlet[kinds.Ref]) {
 func (l *Lanes) controller(r *Reconciler, in *inlet.Inlet[kinds.Ref]) (controller.TypedController[kinds.Ref], error) {
 	skip := true
 	c, err := controller.NewTypedUnmanaged("lane", controller.TypedOptions[kinds.Ref]{
-		Reconciler:              r,
+		Reconciler:              quiet{TypedReconciler: r, worker: r.Worker, fleet: l.Observer.Fleet},
 		MaxConcurrentReconciles: concurrency,
 		// All lanes share one name, and so their metrics: workers come and go.
 		SkipNameValidation: &skip,
-		LogConstructor: func(*kinds.Ref) logr.Logger {
-			return l.Log.WithValues("worker", r.Worker)
-		},
+		LogConstructor:     loggers(l.Log, r.Worker),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the lane of worker %s: %w", r.Worker, err)

@@ -12,7 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -23,6 +26,8 @@ import (
 type Fleet interface {
 	Set(worker string, cfg *rest.Config, fingerprint string)
 	Unusable(worker, reason, message string)
+	Leave(worker string, leaving bool)
+	Elsewhere(ctx context.Context, worker string, cfg *rest.Config) bool
 	Remove(worker string)
 	Status(worker string) fleet.Status
 }
@@ -46,6 +51,22 @@ type Reconciler struct {
 	Fleet         Fleet
 	Files         Files
 	Recorder      events.EventRecorder
+	// Left names the jobs that a worker has copies of, or is assigned or offered.
+	Left func(ctx context.Context, worker string) []string
+	// Vacated is told that nothing of ours is left on a worker that is about to be forgotten.
+	Vacated func(worker string)
+	// WithdrawTimeout bounds how long a worker that is given up is withdrawn from first; zero: it is not.
+	WithdrawTimeout time.Duration
+	Clock           clock.PassiveClock // the real one if nil
+
+	moving map[string]moving // by cluster; one cluster is reconciled at a time
+}
+
+func (r *Reconciler) now() time.Time {
+	if r.Clock == nil {
+		return time.Now()
+	}
+	return r.Clock.Now()
 }
 
 // Reconcile implements reconcile.Reconciler. What is wrong with a cluster is a condition, not an error: errors are
@@ -54,22 +75,43 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	cluster := &kueue.MultiKueueCluster{}
 	err := r.Client.Get(ctx, req.NamespacedName, cluster)
 	switch {
-	case apierrors.IsNotFound(err), err == nil && !cluster.DeletionTimestamp.IsZero():
+	case apierrors.IsNotFound(err), err == nil && isForgotten(cluster):
+		delete(r.moving, req.Name)
 		r.Fleet.Remove(req.Name)
 		return reconcile.Result{}, nil
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("reading MultiKueueCluster %s: %w", req.Name, err)
+	case !cluster.DeletionTimestamp.IsZero():
+		return r.withdraw(ctx, cluster)
+	}
+	switch err := r.hold(ctx, cluster); {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: conflictDelay}, nil
+	case apierrors.IsForbidden(err):
+		// A role of an earlier Ferry: the worker is used, and is not withdrawn from if it is deleted.
+		log.FromContext(ctx).Info("Cannot hold the cluster until it is withdrawn from: update Ferry's role", "cluster", cluster.Name, "error", err.Error())
+	case err != nil:
+		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	access, problem, err := r.access(ctx, cluster)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the kubeconfig of MultiKueueCluster %s: %w", req.Name, err)
 	}
-	if problem != nil {
+	switch {
+	case problem != nil:
 		r.Fleet.Unusable(cluster.Name, problem.reason, "load client config failed: "+problem.message)
-	} else {
+		r.moved(cluster.Name)
+	case r.stays(ctx, cluster, access):
+		return reconcile.Result{RequeueAfter: look}, nil
+	default:
 		r.Fleet.Set(cluster.Name, access.config, access.fingerprint)
 	}
 	return r.show(ctx, cluster, r.Fleet.Status(cluster.Name))
+}
+
+// isForgotten: the cluster is deleted, and we do not hold it.
+func isForgotten(cluster *kueue.MultiKueueCluster) bool {
+	return !cluster.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(cluster, Finalizer)
 }
 
 // show writes the Active condition if it changed, and tells of the change in an event.
@@ -105,10 +147,7 @@ func (r *Reconciler) record(cluster *kueue.MultiKueueCluster, before *metav1.Con
 	if now.Status != metav1.ConditionTrue {
 		kind, reason, note = corev1.EventTypeWarning, now.Reason, now.Message
 	}
-	if len(note) > longestNote {
-		note = note[:longestNote]
-	}
-	r.Recorder.Eventf(cluster, nil, kind, reason, "Connect", "%s", note)
+	r.Recorder.Eventf(cluster, nil, kind, reason, "Connect", "%s", cutNote(note))
 }
 
 // activeCondition is the Active condition for a status. While the first attempt with new credentials is under way

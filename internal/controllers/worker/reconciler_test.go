@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +38,17 @@ contexts: [{name: c, context: {cluster: c, user: u}}]
 type fakeFleet struct {
 	calls  []string
 	status fleet.Status
+	other  bool // the new kubeconfig leads to another cluster
 }
+
+func (f *fakeFleet) Leave(worker string, leaving bool) {
+	if f.status.Leaving != leaving {
+		f.calls = append(f.calls, fmt.Sprintf("leave %s %v", worker, leaving))
+	}
+	f.status.Leaving = leaving
+}
+
+func (f *fakeFleet) Elsewhere(context.Context, string, *rest.Config) bool { return f.other }
 
 func (f *fakeFleet) Set(worker string, cfg *rest.Config, _ string) {
 	f.calls = append(f.calls, "set "+worker+" "+cfg.Host)

@@ -31,11 +31,15 @@ type Options struct {
 	FileRecheck time.Duration
 	// AllowInsecure lets connections without TLS through; see fleet.ParseKubeConfig.
 	AllowInsecure bool
+	// Left, Vacated and WithdrawTimeout are the Reconciler's.
+	Left            func(ctx context.Context, worker string) []string
+	Vacated         func(worker string)
+	WithdrawTimeout time.Duration
 }
 
 // Setup adds the controller to the manager.
 //
-// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=multikueueclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=multikueueclusters,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=multikueueclusters/status,verbs=get;patch
 // +kubebuilder:rbac:groups="",namespace=ferry-system,resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -52,6 +56,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		Client: mgr.GetClient(), Namespace: o.Namespace, AllowInsecure: o.AllowInsecure,
 		Fleet: o.Fleet, Files: files, Recorder: mgr.GetEventRecorder("ferry"),
+		Left: o.Left, Vacated: o.Vacated, WithdrawTimeout: o.WithdrawTimeout,
 	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("worker").

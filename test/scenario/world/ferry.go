@@ -97,7 +97,7 @@ func (w *World) StopFerry() {
 	}
 	for _, name := range w.names {
 		w.disconnect(w.workers[name])
-		w.workers[name].lostSince = w.Clock.Now()
+		w.workers[name].lostSince, w.workers[name].seen = w.Clock.Now(), false
 	}
 	w.ferry.cache.Stop()
 	w.ferry = nil

@@ -111,12 +111,12 @@ func (f fleetView) Workers() []string {
 func (f fleetView) Status(name string) fleet.Status {
 	w := f.world.workers[name]
 	if w == nil || !slices.Contains(f.world.configured, name) {
-		return fleet.Status{Reach: fleet.Unknown}
+		return fleet.Status{Reach: fleet.Unknown, Seen: w != nil && w.seen}
 	}
 	if w.link != nil {
-		return fleet.Status{Reach: fleet.Connected}
+		return fleet.Status{Reach: fleet.Connected, Seen: true, Leaving: w.leaving}
 	}
-	return fleet.Status{Reach: fleet.Lost, LostSince: w.lostSince}
+	return fleet.Status{Reach: fleet.Lost, LostSince: w.lostSince, Seen: w.seen, Leaving: w.leaving}
 }
 
 func (f fleetView) Conn(name string) (fleet.Conn, bool) {

@@ -47,7 +47,7 @@ func (w *World) Connect(name string) {
 	l.cache = cache.New(worker.Cluster, streams...)
 	f := w.ferry
 	l.cache.Handle = func(d cache.Delivery) { f.sawWorker(name, d) }
-	worker.link = l
+	worker.link, worker.seen = l, true
 	w.Tracef("fleet: %s connected", name)
 	w.connected(name)
 }

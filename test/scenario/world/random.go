@@ -52,7 +52,7 @@ func newGame(r *rand.Rand) *game {
 		g.pods = append(g.pods, fmt.Sprintf("pod%d", i+1))
 	}
 	o := Options{
-		Workers: g.config, Capacity: 1 + r.IntN(3) + 2*len(g.sets), Rand: r, StepSize: 1 + r.IntN(2), Round: time.Minute,
+		Workers: g.config, Capacity: 1 + r.IntN(3) + 2*len(g.sets), Rand: r, StepSize: 1 + r.IntN(2), Round: time.Minute, LostTimeout: 15 * time.Minute,
 		Dispatcher: pick(r, placement.AllAtOnceName, placement.AllAtOnceName, placement.IncrementalName, ExternalDispatcher),
 	}
 	if r.IntN(4) == 0 {

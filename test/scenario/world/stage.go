@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/plan"
@@ -49,6 +51,39 @@ func (w *World) DropQueue(worker string) {
 // MakeQueue makes a worker's LocalQueue.
 func (w *World) MakeQueue(worker string) {
 	_, _ = w.workers[worker].Cluster.Create(&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: QueueName}})
+}
+
+// DeleteCluster deletes the MultiKueueCluster: Ferry holds it until it has withdrawn from the worker.
+func (w *World) DeleteCluster(name string) {
+	w.workers[name].leaving = true
+	w.Tracef("admin: MultiKueueCluster %s is to go", name)
+	if w.ferry != nil {
+		w.ferry.everyJob()
+	}
+}
+
+// isWithdrawn tells whether Ferry may let go of a MultiKueueCluster that is to go.
+func (w *World) isWithdrawn(worker *Worker) bool {
+	if !worker.leaving || worker.link == nil {
+		return false
+	}
+	for _, kind := range append([]schema.GroupVersionKind{kueue.SchemeGroupVersion.WithKind("Workload")}, cluster.JobKinds...) {
+		if slices.ContainsFunc(worker.Cluster.List(kind.Kind), func(obj client.Object) bool { return ours(obj) }) {
+			return false
+		}
+	}
+	for _, obj := range w.Manager.List("Workload") {
+		wl := obj.(*kueue.Workload)
+		if (wl.Status.ClusterName != nil && *wl.Status.ClusterName == worker.Name) || slices.Contains(wl.Status.NominatedClusterNames, worker.Name) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *World) letGo(name string) {
+	w.ferry.observer.Memory.Vacated(name)
+	w.RemoveCluster(name)
 }
 
 // RemoveCluster deletes the MultiKueueCluster: Ferry forgets the worker.

@@ -70,6 +70,8 @@ func (w *World) fleetSteps(worker *Worker) []step {
 	switch {
 	case !slices.Contains(w.configured, name):
 		return nil
+	case w.isWithdrawn(worker):
+		return []step{{who: "ferry", what: "let go of " + name, do: func() { w.letGo(name) }}}
 	case worker.link == nil && !worker.Cut:
 		return []step{{who: "fleet", what: "connect " + name, do: func() { w.Connect(name) }}}
 	case worker.link != nil && worker.Cut:

@@ -43,6 +43,8 @@ type Options struct {
 	Checks []string
 	// Capacity is how many Workloads a worker runs at once.
 	Capacity int
+	// LostTimeout is workerLostTimeout.
+	LostTimeout time.Duration
 	// Rand drives faults; nil for none.
 	Rand *rand.Rand
 }
@@ -56,6 +58,10 @@ type Worker struct {
 	Cut       bool
 	link      *link
 	lostSince time.Time
+	// leaving is set while the MultiKueueCluster is being deleted, which Ferry holds until nothing of it is left there.
+	leaving bool
+	// seen is set once the present life of Ferry was connected.
+	seen bool
 }
 
 // World is everything: clusters, Kueue on each, users, the network, and Ferry.
@@ -112,7 +118,7 @@ func New(o Options) *World {
 		Held: map[string]bool{}, kinds: map[string]schema.GroupVersionKind{},
 	}
 	w.policy = plan.Policy{
-		Origin: Origin, Dispatcher: o.Dispatcher, WorkerLostTimeout: 15 * time.Minute, PlaceTimeout: time.Minute, StartTimeout: 5 * time.Minute,
+		Origin: Origin, Dispatcher: o.Dispatcher, WorkerLostTimeout: o.LostTimeout, PlaceTimeout: time.Minute, StartTimeout: 5 * time.Minute, FirstConnect: 90 * time.Second,
 		Placement: placement.ByName(o.Dispatcher, o.StepSize, o.Round),
 	}
 	w.Manager = cluster.New("", 1000, w.Clock, w.Violation)
