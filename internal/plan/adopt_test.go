@@ -177,7 +177,7 @@ func TestUnfencedPodsAreWarnedOf(t *testing.T) {
 func TestUnassignedIsCleanedUp(t *testing.T) {
 	s := snap(offered("w1"), admitted("w1", time.Minute), placed("w1"), byMultiKueue("w1"))
 	after := plan.Decide(adopted(s, plan.Decide(s)))
-	if got, want := show(after), "WaitForCleanup | manager: set check of wl to Pending | w1: delete Job train, delete Workload wl"; got != want {
+	if got, want := show(after), "WaitForCleanup | manager: set check of wl to Pending | w1: delete Job train, delete Workload wl | again in 14m0s"; got != want {
 		t.Errorf("the plan is\n  %s\nwant\n  %s", got, want)
 	}
 }

@@ -37,7 +37,7 @@ func lacksQuota(wl *kueue.Workload) bool {
 func (v *view) sayAfterEviction(p *Plan) {
 	for _, wl := range v.Workloads {
 		c := v.check(wl)
-		if c == nil || c.State != kueue.CheckStatePending || c.Message == "" || evictions(wl) == 0 || isTrue(wl, kueue.WorkloadEvicted) || !lacksQuota(wl) {
+		if c == nil || c.State != kueue.CheckStatePending || c.Message == "" || Evictions(wl) == 0 || isTrue(wl, kueue.WorkloadEvicted) || !lacksQuota(wl) {
 			continue
 		}
 		before, why := c.Message, ""

@@ -156,15 +156,8 @@ func one(job *unstructured.Unstructured) []*unstructured.Unstructured {
 // the manager keeps the job's quota until then. A job that never ran is only
 // shown as suspended, which has time.
 func (v *view) showStopped(p *Plan) {
-	for i := range v.Workers {
-		w := &v.Workers[i]
-		if w.Reachable && v.heldBy(w) != "" {
-			return
-		}
-		if left := v.holdsUp(w); v.holds(w) && left > 0 {
-			p.again(left)
-			return
-		}
+	if v.waitsForStop(p) {
+		return
 	}
 	if w := v.find(v.Host); w != nil && (!w.Reachable || w.Blind) {
 		if left := v.graceLeft(w); left > 0 {
@@ -184,4 +177,19 @@ func (v *view) showStopped(p *Plan) {
 	// A pod that its set made anew on the manager may have been shown as running
 	// just before its namesake went.
 	v.mirrorPods(p, &Worker{})
+}
+
+// waitsForStop tells whether a worker still has something of the job, and for how long that may hold it up.
+func (v *view) waitsForStop(p *Plan) (waits bool) {
+	for i := range v.Workers {
+		w := &v.Workers[i]
+		if w.Reachable && v.heldBy(w) != "" {
+			waits = true
+		}
+		if left := v.holdsUp(w); v.holds(w) && left > 0 {
+			p.again(left)
+			waits = true
+		}
+	}
+	return waits
 }
