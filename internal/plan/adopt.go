@@ -77,7 +77,7 @@ func (v *view) isAssigned(worker string) bool {
 	if claim := v.claim(); claim != "" {
 		return claim == worker
 	}
-	return len(v.Workloads) > 0 && slices.Contains(v.nominees(), worker)
+	return len(v.Workloads) > 0 && v.isNominee(worker)
 }
 
 // canWin: MultiKueue can hold preemption on the workers until it opens a gate, one

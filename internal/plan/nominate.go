@@ -121,11 +121,15 @@ func (v *view) mayBeBack(w *Worker) bool {
 func (v *view) nominees() []string {
 	var names []string
 	for _, name := range v.Workloads[0].Status.NominatedClusterNames {
-		if v.all(func(wl *kueue.Workload) bool { return slices.Contains(wl.Status.NominatedClusterNames, name) }) {
+		if v.isNominee(name) {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+func (v *view) isNominee(worker string) bool {
+	return v.all(func(wl *kueue.Workload) bool { return slices.Contains(wl.Status.NominatedClusterNames, worker) })
 }
 
 // offer makes the copies on a worker whose nomination is persisted, and removes them from any other.

@@ -143,7 +143,7 @@ func (d *dice) takeover(s *plan.Snapshot, w *plan.Worker) {
 	if d.in10(1) {
 		unmark(w)
 	}
-	if d.in10(1) {
+	if d.in10(2) {
 		w.Workloads, w.Jobs = nil, nil
 	}
 	if d.in10(3) {
