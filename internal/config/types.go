@@ -140,7 +140,7 @@ type ExternalFramework struct {
 type Workers struct {
 	// Rate limit of the client for each worker.
 	ClientConnection ClientConnection `json:"clientConnection"`
-	// Deadline of a single request, watches excepted.
+	// How long a request may be without an answer, or a list without more of it: that a large one, or a far worker, takes longer in all is no failure.
 	RequestTimeout *metav1.Duration `json:"requestTimeout"`
 	// How long a job that a worker admitted may take to be created there while that fails; then the worker rests for this job, 30 s at first, and the job is offered again. `0s` is for ever.
 	PlaceTimeout *metav1.Duration `json:"placeTimeout"`

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -9,11 +10,15 @@ import (
 // connect makes a connection and keeps it until ctx ends. It runs beside the owner, so that new credentials or a
 // removal can end an attempt that hangs.
 func (w *worker) connect(ctx context.Context, s step) {
-	bounded, stop := context.WithTimeout(ctx, w.options.SyncTimeout)
-	defer stop()
+	bounded, give := context.WithCancelCause(ctx)
+	defer give(nil)
+	late := time.AfterFunc(w.options.SyncTimeout, func() { give(&noAnswerError{after: w.options.SyncTimeout}) })
+	signals := w.signalsFor(s)
+	signals.moved = func() { late.Reset(w.options.SyncTimeout) }
 	made, err := w.options.connect(bounded, target{
-		worker: w.name, config: s.config, limiter: w.limiter, options: w.options, signals: w.signalsFor(s),
+		worker: w.name, config: s.config, limiter: w.limiter, options: w.options, signals: signals,
 	})
+	late.Stop()
 	if err != nil {
 		w.handle(event{kind: eventConnectFailed, session: s.session, message: describe(s.config, err)})
 		return

@@ -19,9 +19,18 @@ var errClosed = errors.New("the connection to this worker is closed")
 
 // noAnswerError tells that a request was given up for want of an answer. It is no net.Error on purpose: client-go
 // takes a watch that could not be established because of a timeout for one that ended, and tells nobody.
-type noAnswerError struct{ after time.Duration }
+type noAnswerError struct {
+	after time.Duration
+	to    string // what was asked for; may be empty
+}
 
-func (e *noAnswerError) Error() string { return fmt.Sprintf("no answer within %s", e.after) }
+func (e *noAnswerError) Error() string {
+	text := fmt.Sprintf("no answer within %s", e.after)
+	if e.to != "" {
+		text += " while " + e.to
+	}
+	return text
+}
 
 // Is makes it a deadline that passed.
 func (e *noAnswerError) Is(target error) bool { return target == context.DeadlineExceeded }

@@ -1,7 +1,9 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -101,7 +103,7 @@ func (c *conn) open(ctx context.Context) error {
 		case <-grace.C:
 			return nil // the rest follow when they can
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 	}
 	return nil
@@ -146,20 +148,23 @@ func (c *conn) coreMirrors() map[string]mirrored {
 	return map[string]mirrored{
 		"Workload": {
 			object: &kueue.Workload{}, selector: c.ours(), strip: c.stripWorkload, index: c.options.Index, handler: onChange(told),
+			moved: c.signals.moved,
 		},
 		"LocalQueue": {
-			object: &kueue.LocalQueue{}, selector: labels.Everything(), strip: stripManaged, handler: onNames(told),
+			object: &kueue.LocalQueue{}, selector: labels.Everything(), strip: stripManaged, handler: onNames(told), moved: c.signals.moved,
 		},
 	}
 }
 
 // unread says why a kind that Ferry cannot do without was not read in time.
 func unread(kind string, cause, last error) error {
+	reading := fmt.Sprintf("reading its %ss", kind)
+	var noAnswer *noAnswerError
 	switch {
 	case apierrors.ReasonForError(cause) != "":
 		return cause
-	case last != nil:
-		return fmt.Errorf("reading its %ss: %w", kind, last)
+	case errors.As(cmp.Or(last, cause), &noAnswer):
+		return &noAnswerError{after: noAnswer.after, to: reading}
 	}
-	return fmt.Errorf("reading its %ss takes too long: %w", kind, cause)
+	return fmt.Errorf("%s: %w", reading, cmp.Or(last, cause))
 }

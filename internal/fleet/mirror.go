@@ -29,6 +29,7 @@ type mirrored struct {
 	index    Index
 	handler  toolscache.ResourceEventHandler
 	failed   func(err error, stale bool) // a list or watch failed; stale: it has for long
+	moved    func()                      // more of what is read at first has come; may be nil
 }
 
 // mirror is the cache of one kind on one worker. One cache per kind rather than one for all, so that each can fail,
@@ -86,8 +87,9 @@ func (m *mirror) findAll(value string) ([]client.Object, error) {
 func (c *conn) startMirror(ctx context.Context, what mirrored) (*mirror, error) {
 	var informer cache.Informer
 	watch := &watchHealth{patience: c.options.KindRecheck}
+	first := &reading{moved: what.moved, most: map[bool]int64{}}
 	made, err := cache.New(c.config, cache.Options{
-		HTTPClient:                  c.http,
+		HTTPClient:                  first.client(c.http),
 		Scheme:                      c.options.Scheme,
 		Mapper:                      c.mapper,
 		ReaderFailOnMissingInformer: true, // a read must never start an informer
@@ -107,6 +109,7 @@ func (c *conn) startMirror(ctx context.Context, what mirrored) (*mirror, error) 
 	if err != nil {
 		return nil, fmt.Errorf("making an informer for %T: %w", what.object, err)
 	}
+	first.synced = informer.HasSyncedChecker().Done()
 	held, err := indexed(informer, what.index)
 	if err != nil {
 		return nil, fmt.Errorf("indexing %T: %w", what.object, err)
@@ -119,7 +122,7 @@ func (c *conn) startMirror(ctx context.Context, what mirrored) (*mirror, error) 
 			what.failed(err, true)
 		}
 	})
-	return &mirror{Cache: made, held: held, index: what.index, synced: informer.HasSyncedChecker().Done()}, nil
+	return &mirror{Cache: made, held: held, index: what.index, synced: first.synced}, nil
 }
 
 // indexed adds an index to an informer that has not started, and returns its store. The index of a controller-runtime

@@ -32,9 +32,11 @@ type Options struct {
 	// A negative QPS lifts the limit.
 	QPS   float32
 	Burst int
-	// RequestTimeout bounds every single request except the body of a watch; 30 s.
+	// RequestTimeout bounds every single request; a list, and a watch that begins with one, only while nothing of it
+	// comes; 30 s.
 	RequestTimeout time.Duration
-	// SyncTimeout bounds connecting: from the first probe to synced Workload and LocalQueue caches; 60 s.
+	// SyncTimeout bounds connecting, from the first probe to synced Workload and LocalQueue caches, while nothing more
+	// of these comes; 60 s.
 	SyncTimeout time.Duration
 	// ProbeInterval is the time between two probes; 5 s.
 	ProbeInterval time.Duration
@@ -94,6 +96,7 @@ type signals struct {
 	broken  func(error) // cannot go on: 401, 403 or 404 on what Ferry cannot do without
 	trouble func()      // a watch failed: probe soon
 	kinds   func()      // the served kinds changed
+	moved   func()      // more has come of what is read before the connection is usable
 }
 
 // link is a Conn together with what only its owner may do.

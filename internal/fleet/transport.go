@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -17,7 +16,7 @@ import (
 // whatever is still under way and a new connection never inherits a dead one.
 type wire struct {
 	life    context.Context // ends when the wire is closed
-	timeout time.Duration   // of a request, and of a watch until its response begins
+	timeout time.Duration   // of a request while nothing of its response comes
 	now     atomic.Pointer[login]
 
 	mu    sync.Mutex
@@ -84,25 +83,23 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.now.Load().authenticated.RoundTrip(req)
 }
 
-// RoundTrip bounds a request by the timeout: the whole of it, or for a watch the time until its response begins.
+// RoundTrip bounds a request by the timeout, but not all of its response: only how long nothing of it comes.
 func (l *login) RoundTrip(req *http.Request) (*http.Response, error) {
 	w := l.wire
 	if w.life.Err() != nil {
 		return nil, errClosed
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
-	late := time.AfterFunc(w.timeout, func() { cancel(&noAnswerError{after: w.timeout}) })
+	deadline := newDeadline(req, w.timeout, func() { cancel(&noAnswerError{after: w.timeout}) })
 	resp, err := l.base.RoundTrip(req.WithContext(ctx))
 	if err != nil {
-		late.Stop()
+		deadline.end()
 		err = w.because(ctx, req.Context(), err)
 		cancel(nil)
 		return nil, err
 	}
-	if req.URL.Query().Get("watch") == "true" {
-		late.Stop()
-	}
-	resp.Body = &boundedBody{ReadCloser: resp.Body, late: late, cancel: cancel, because: func(err error) error {
+	deadline.begins()
+	resp.Body = &boundedBody{ReadCloser: resp.Body, deadline: deadline, cancel: cancel, because: func(err error) error {
 		return w.because(ctx, req.Context(), err)
 	}}
 	return resp, nil
@@ -164,28 +161,4 @@ func (c *heldConn) Close() error {
 	delete(c.wire.conns, c)
 	c.wire.mu.Unlock()
 	return c.Conn.Close()
-}
-
-type boundedBody struct {
-	io.ReadCloser
-	late    *time.Timer
-	cancel  context.CancelCauseFunc
-	because func(error) error
-}
-
-// Read names our reason when we ended the response.
-func (b *boundedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil && err != io.EOF {
-		err = b.because(err)
-	}
-	return n, err
-}
-
-// Close ends the request.
-func (b *boundedBody) Close() error {
-	b.late.Stop()
-	err := b.ReadCloser.Close()
-	b.cancel(nil)
-	return err
 }
