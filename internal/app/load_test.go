@@ -158,8 +158,10 @@ func newLoad(b testing.TB, n int) *load {
 	for i := range *loadWorkers {
 		w.fleet.Set(workerName(i), &rest.Config{Host: server.URL + "/" + workerName(i)}, "1")
 	}
-	l := &load{wiring: w, refs: w.dispatch.Unfinished(ctx)}
+	l := &load{wiring: w}
+	core.WaitForCacheSync(ctx)
 	l.await(b)
+	l.refs = w.dispatch.Unfinished(ctx)
 	return l
 }
 

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,25 +56,29 @@ func init() {
 		"drop-queue":     func(s *session, a []string) { s.world.DropQueue(a[0]) },
 		"no-pods":        func(s *session, a []string) { s.world.Worker(a[0]).Cluster.NoPods = strings.Join(a[1:], " ") },
 		"make-queue":     func(s *session, a []string) { s.world.MakeQueue(a[0]) },
-		// The network, and Ferry itself.
-		"lose":           func(s *session, a []string) { s.world.Cut(a[0]); s.world.Notice(a[0]) },
-		"cut":            func(s *session, a []string) { s.world.Cut(a[0]) },
-		"return":         func(s *session, a []string) { s.world.Mend(a[0]) },
-		"delete-cluster": func(s *session, a []string) { s.world.DeleteCluster(a[0]) },
-		"remove-cluster": func(s *session, a []string) { s.world.RemoveCluster(a[0]) },
-		"webhook":        func(s *session, a []string) { s.world.Kueue.Ungated = a[0] == "off" },
-		"stop-ferry":     func(s *session, _ []string) { s.world.StopFerry() },
-		"start-ferry":    func(s *session, _ []string) { s.world.StartFerry() },
-		"restart-ferry":  func(s *session, _ []string) { s.world.StopFerry(); s.world.StartFerry() },
-		"hold":           func(s *session, a []string) { s.world.Held[a[0]] = true },
-		"hold-kind":      func(s *session, a []string) { s.world.Held[a[0]+" "+a[1]] = true },
-		"deliver":        (*session).deliver,
-		"unserve":        func(s *session, a []string) { s.world.Unserve(a[0]) },
-		"unread":         func(s *session, _ []string) { s.world.LetJobsBeRead(false) },
-		"read":           func(s *session, _ []string) { s.world.LetJobsBeRead(true) },
-		"hold-sync":      func(s *session, a []string) { s.world.Held["sync "+a[0]] = true },
-		"fail-next":      (*session).failNext,
 	}
+	maps.Copy(commands, surroundings)
+}
+
+// surroundings are the commands for the network, and for Ferry itself.
+var surroundings = map[string]func(*session, []string){
+	"lose":           func(s *session, a []string) { s.world.Cut(a[0]); s.world.Notice(a[0]) },
+	"cut":            func(s *session, a []string) { s.world.Cut(a[0]) },
+	"return":         func(s *session, a []string) { s.world.Mend(a[0]) },
+	"delete-cluster": func(s *session, a []string) { s.world.DeleteCluster(a[0]) },
+	"remove-cluster": func(s *session, a []string) { s.world.RemoveCluster(a[0]) },
+	"webhook":        func(s *session, a []string) { s.world.Kueue.Ungated = a[0] == "off" },
+	"stop-ferry":     func(s *session, _ []string) { s.world.StopFerry() },
+	"start-ferry":    func(s *session, _ []string) { s.world.StartFerry() },
+	"restart-ferry":  func(s *session, _ []string) { s.world.StopFerry(); s.world.StartFerry() },
+	"hold":           func(s *session, a []string) { s.world.Held[a[0]] = true },
+	"hold-kind":      func(s *session, a []string) { s.world.Held[a[0]+" "+a[1]] = true },
+	"deliver":        (*session).deliver,
+	"unserve":        func(s *session, a []string) { s.world.Unserve(a[0]) },
+	"unread":         func(s *session, _ []string) { s.world.LetJobsBeRead(false) },
+	"read":           func(s *session, _ []string) { s.world.LetJobsBeRead(true) },
+	"hold-sync":      func(s *session, a []string) { s.world.Held["sync "+a[0]] = true },
+	"fail-next":      (*session).failNext,
 }
 
 func duration(word string) time.Duration {

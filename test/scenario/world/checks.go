@@ -78,10 +78,12 @@ func (w *World) checkRetryNeeded(wl *kueue.Workload) {
 		w.Violation("job %s is taken from %s, which was lost only %s ago", owner, name, w.Clock.Since(worker.lostSince))
 	case worker.link != nil && worker.link.jobs && w.ferryKnows(worker, w.refOf(owner)):
 		w.Violation("job %s is taken from %s, where all is well", owner, name)
-	case worker.link != nil && !worker.link.jobs && w.Clock.Since(worker.lostSince) < w.policy.WorkerLostTimeout:
+	case worker.link != nil && !worker.link.jobs && worker.link.cache.Knows(isWorkload) && w.Clock.Since(worker.lostSince) < w.policy.WorkerLostTimeout:
 		w.Violation("job %s is taken from %s, which only cannot show it yet", owner, name)
 	}
 }
+
+func isWorkload(key cluster.Key) bool { return key.Kind == "Workload" }
 
 // healthy: the copy that the claim is about is admitted, and its job is there and can start.
 func (w *World) healthy(worker *Worker, wl *kueue.Workload, owner string) bool {
