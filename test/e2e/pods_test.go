@@ -351,7 +351,7 @@ func TestNamespaceEnds(t *testing.T) {
 	s.awaitGroup(running, 2)
 	s.awaitPodRuns("alone")
 	s.theWorkerOf(deployment.GetName(), 3)
-	s.theWorkerOf(set.GetName(), 1)
+	s.theWorkerOf(set.GetName(), 3)
 	s.awaitNamespaceEnds()
 }
 
