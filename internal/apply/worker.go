@@ -236,6 +236,11 @@ func (a *Applier) letGo(ctx context.Context, worker string, to client.Client, re
 	obj := act.Copy.DeepCopy()
 	controllerutil.RemoveFinalizer(obj, act.Finalizer)
 	err := to.Patch(ctx, obj, client.MergeFromWithOptions(act.Copy, client.MergeFromWithOptimisticLock{}))
+	if err == nil && len(obj.GetFinalizers()) == 0 {
+		// The patch was its end. To remember it as written would outlast what the watch may have said already.
+		a.Memory.Gone(worker, ref, obj.GetUID())
+		return nil
+	}
 	return a.patched(worker, ref, obj, err)
 }
 
