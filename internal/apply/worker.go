@@ -48,27 +48,35 @@ func (a *Applier) onWorker(ctx context.Context, worker string, to client.Client,
 	case plan.CreateJob:
 		made, err := create(ctx, to, act.Copy.DeepCopy())
 		return a.created(worker, ref, action, made, err)
+	case plan.Delete:
+		return a.remove(ctx, worker, to, ref, act)
+	case plan.LookUp:
+		return a.lookUp(ctx, worker, to, ref, act)
+	case plan.AskWarnings:
+		a.warnings(ctx, worker, to, ref, act)
+		return nil
+	default:
+		return a.change(ctx, worker, to, ref, action)
+	}
+}
+
+// change carries out an action that patches what is there.
+func (a *Applier) change(ctx context.Context, worker string, to client.Client, ref kinds.Ref, action plan.Action) error {
+	switch act := action.(type) {
 	case plan.EditJob:
 		return a.edit(ctx, worker, to, ref, act)
 	case plan.Adopt:
 		return a.adopt(ctx, worker, to, ref, act)
 	case plan.MarkPods:
 		return a.markPods(ctx, worker, to, ref, act)
-	case plan.LookUp:
-		return a.lookUp(ctx, worker, to, ref, act)
 	case plan.OwnWorkload:
 		return a.ownWorkload(ctx, worker, to, ref, act)
 	case plan.SetPriority:
 		return a.setPriority(ctx, worker, to, ref, act)
 	case plan.Resize:
 		return a.resize(ctx, worker, to, ref, act)
-	case plan.AskWarnings:
-		a.warnings(ctx, worker, to, ref, act)
-		return nil
 	case plan.LetGo:
 		return a.letGo(ctx, worker, to, ref, act)
-	case plan.Delete:
-		return a.remove(ctx, worker, to, ref, act)
 	default:
 		return errors.New("this is not an action for a worker")
 	}

@@ -206,11 +206,15 @@ func (o *Observer) readOthers(s *plan.Snapshot, names []string) error {
 		}
 		// Without a config nobody says that the worker is to be given up: it may be about to be made anew.
 		w.Leaving = w.Leaving || len(names) > 0
-		if len(w.Jobs) > 0 || len(w.Workloads) > 0 || name == claimOf(s.Workloads) || name == s.Host {
+		if matters(s, &w) {
 			s.Workers = append(s.Workers, w)
 		}
 	}
 	return nil
+}
+
+func matters(s *plan.Snapshot, w *plan.Worker) bool {
+	return len(w.Jobs) > 0 || len(w.Workloads) > 0 || w.Name == claimOf(s.Workloads) || w.Name == s.Host
 }
 
 // claimOf is the worker that Workloads are assigned to. What a finished one says

@@ -49,7 +49,12 @@ func (v *view) adoptOn(p *Plan, w *Worker, present bool) bool {
 	if !w.Reachable || v.Kind == nil || len(v.Jobs) == 0 || len(v.Workloads) == 0 {
 		return false
 	}
-	var found []Action
+	found := slices.Concat(v.adoptWorkloads(w, present), v.adoptJobs(w, present))
+	p.worker(w.Name, found...)
+	return len(found) > 0
+}
+
+func (v *view) adoptWorkloads(w *Worker, present bool) (found []Action) {
 	for _, c := range w.Unmarked.Workloads {
 		if wl := byName(v.known, c.Name); wl != nil {
 			m := kinds.Marks{Origin: v.Policy.Origin, Worker: w.Name}
@@ -59,6 +64,10 @@ func (v *view) adoptOn(p *Plan, w *Worker, present bool) bool {
 			found = append(found, Adopt{Copy: c, Want: kinds.AdoptedWorkload(c, wl, v.Ref, m)})
 		}
 	}
+	return found
+}
+
+func (v *view) adoptJobs(w *Worker, present bool) (found []Action) {
 	for _, c := range w.Unmarked.Jobs {
 		if on := named(v.Jobs, c.GetName()); on != nil && v.Kind.MadeFor(c, on, v.known) {
 			m := kinds.Marks{Origin: v.Policy.Origin, Worker: w.Name}
@@ -68,8 +77,7 @@ func (v *view) adoptOn(p *Plan, w *Worker, present bool) bool {
 			found = append(found, Adopt{Copy: c, Want: v.Kind.Adopted(c, on, m)})
 		}
 	}
-	p.worker(w.Name, found...)
-	return len(found) > 0
+	return found
 }
 
 // isAssigned tells whether the manager's Workloads say that this worker runs the job, or was asked to.

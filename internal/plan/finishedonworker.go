@@ -94,13 +94,13 @@ func (v *view) isOver(w *Worker) bool {
 	if len(w.Workloads) == 0 {
 		return v.endedAlone(w)
 	}
-	for _, c := range w.Workloads {
-		wl := v.original(c.Name)
-		if wl == nil || originUID(c) != string(wl.UID) || v.endOf(w, c) != isResult || !v.mayEnd(w, c) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(w.Workloads, func(c *kueue.Workload) bool { return !v.endsJob(w, c) })
+}
+
+// endsJob: the copy is of a Workload of this very job, and its end is a result that counts.
+func (v *view) endsJob(w *Worker, c *kueue.Workload) bool {
+	wl := v.original(c.Name)
+	return wl != nil && originUID(c) == string(wl.UID) && v.endOf(w, c) == isResult && v.mayEnd(w, c)
 }
 
 // endedAlone: Kueue on the worker may be told to delete Workloads some time after their end, which nobody may have

@@ -21,7 +21,7 @@ func TestProperties(t *testing.T) {
 	seen, total := map[string]int{}, 0
 	rapid.Check(t, func(t *rapid.T) {
 		d := &dice{Rand: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), rapid.Uint64().Draw(t, "seed")))}
-		for range 50 {
+		for range 120 {
 			s := d.snapshot()
 			p := decidePurely(t, s)
 			seen[p.Rule]++
@@ -37,7 +37,7 @@ func TestProperties(t *testing.T) {
 		}
 	})
 	t.Logf("rules: %v", seen)
-	const enough = 5000 // a replay of one seed is not
+	const enough = 12000 // a replay of one seed is not
 	for _, r := range plan.Rules() {
 		if seen[r.Name] == 0 && total >= enough && !t.Failed() {
 			t.Errorf("%s never answered: the random Snapshots are too tame", r.Name)

@@ -169,7 +169,7 @@ func (d *dice) copy(s *plan.Snapshot, wl *kueue.Workload, over bool) *kueue.Work
 	if over {
 		setCondition(c, kueue.WorkloadFinished, true, "Succeeded", d.seconds(10))
 	} else if d.in10(1) {
-		setCondition(c, kueue.WorkloadFinished, true, oneOf(d, "Succeeded", "OutOfSync", "FailedToStart", "OwnerNotFound", "New"), d.seconds(10))
+		setCondition(c, kueue.WorkloadFinished, true, oneOf(d, "Succeeded", "OutOfSync", "OutOfSync", "OutOfSync", "FailedToStart", "OwnerNotFound", "New"), d.seconds(10))
 	}
 	if d.in10(1) {
 		c.DeletionTimestamp = &now0

@@ -15,7 +15,7 @@ func TestPublicWords(t *testing.T) {
 		reason.NoOwner:                          "No multikueue adapter found",
 		reason.Admitted("w1"):                   `The workload was admitted on "w1"`,
 		reason.NoAdapter("g/v1, Kind=K"):        `No multikueue adapter found for owner kind "g/v1, Kind=K"`,
-		reason.NotManaged("x"):                  "The owner is not managed by Kueue: x",
+		reason.NotManaged("x"):                  "The owner is not managed by Kueue: x. Set the field, or, where it cannot be changed, as in a batch Job, delete the job and create it anew",
 		reason.EvictedOnWorker("w1", ""):        `Workload evicted on worker cluster: "w1", resetting for re-admission`,
 		reason.EvictedOnWorker("w1", "quota"):   `Workload evicted on worker cluster: "w1", resetting for re-admission: quota`,
 		reason.NobodyFits(nil):                  "No worker can take the job: none is configured",

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -30,7 +31,7 @@ func TestOneRefusedStatusHoldsUpNoOther(t *testing.T) {
 		is       func(error) bool
 		mirrored []string
 	}{
-		"refused":  {refused, apierrors.IsInvalid, []string{"b", "c"}},
+		"refused":  {refused, func(err error) bool { return err == nil }, []string{"b", "c"}}, // it is put off
 		"changed":  {apierrors.NewConflict(corev1.Resource("pods"), "a", nil), apierrors.IsConflict, []string{"b", "c"}},
 		"gone":     {apierrors.NewNotFound(corev1.Resource("pods"), "a"), apierrors.IsNotFound, []string{"b", "c"}},
 		"accepted": {nil, func(err error) bool { return err == nil }, []string{"a", "b", "c"}},
@@ -47,7 +48,9 @@ func TestOneRefusedStatusHoldsUpNoOther(t *testing.T) {
 					return nil
 				},
 			}).Build()
-			r := &Reconciler{Applier: &apply.Applier{Manager: manager, Memory: observe.NewMemory(), Clock: testclock.NewFakePassiveClock(time.Unix(0, 0))}}
+			r := &Reconciler{Applier: &apply.Applier{
+				Manager: manager, Recorder: events.NewFakeRecorder(1), Memory: observe.NewMemory(), Clock: testclock.NewFakePassiveClock(time.Unix(0, 0)),
+			}}
 			var p plan.Plan
 			for _, pod := range []string{"a", "b", "c"} {
 				job := &unstructured.Unstructured{}
