@@ -105,6 +105,7 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 		Manager: w.jobs, Fleet: w.fleet, Kinds: table, Memory: observe.NewMemory(), Clock: clock.RealClock{}, Policy: policy(o.Config, origin, workers.FirstConnect()),
 		Wake: func(refs ...kinds.Ref) { w.in.Add(refs...) },
 	}
+	w.observer.Memory.OnKindsFail(func(name string) { w.clusters.Add(worker.Request(name)) })
 	applier := &apply.Applier{
 		Manager: mgr.GetClient(), Recorder: mgr.GetEventRecorder("ferry"), Memory: w.observer.Memory, Clock: clock.RealClock{},
 		Metrics: apply.NewMetrics(metrics.Registry, role(o.Config)),
@@ -167,7 +168,7 @@ func workerOptions(c *config.Configuration, w *wiring) worker.Options {
 	return worker.Options{
 		Fleet: w.fleet, States: w.clusters, Namespace: c.Namespace,
 		KubeConfigDir: c.Workers.KubeConfigPathPrefix, AllowInsecure: c.Workers.AllowInsecureKubeConfigs,
-		Left: w.left, Vacated: w.observer.Memory.Vacated, WithdrawTimeout: c.MultiKueue.WithdrawTimeout.Duration,
+		Failing: w.observer.Memory.FailingKinds, Left: w.left, Vacated: w.observer.Memory.Vacated, WithdrawTimeout: c.MultiKueue.WithdrawTimeout.Duration,
 	}
 }
 

@@ -47,6 +47,9 @@ type Memory struct {
 	missing byJob[time.Time]
 	sought  byJob[plan.Sought]
 	rests   byJob[rest]
+	// failing are the kinds whose jobs fail on a worker one after the other, and kindsFail is told of them.
+	failing   map[onKind]*failing
+	kindsFail KindsFail
 	// claims are since when this process knows of the claim that a job has.
 	claims map[kinds.Ref]claim
 	// troubles are the writes to workers that do not go through, by what they are.
@@ -81,7 +84,7 @@ func NewMemory() *Memory {
 	return &Memory{
 		wrote: map[place][]written{}, deleted: map[types.UID]time.Time{},
 		hosts: map[kinds.Ref]string{}, families: map[string]*family{}, relatives: map[kinds.Ref]string{}, missing: byJob[time.Time]{}, sought: byJob[plan.Sought]{},
-		rests: byJob[rest]{}, claims: map[kinds.Ref]claim{}, refusals: map[kinds.Ref]map[types.UID]plan.Refusal{}, troubles: byJob[map[string]trouble]{},
+		rests: byJob[rest]{}, failing: map[onKind]*failing{}, claims: map[kinds.Ref]claim{}, refusals: map[kinds.Ref]map[types.UID]plan.Refusal{}, troubles: byJob[map[string]trouble]{},
 		pruned: map[kinds.Ref]map[types.UID]plan.Pruned{}, asked: byJob[asked]{}, unstarted: map[kinds.Ref]string{},
 		facts: byJob[map[plan.Fact]time.Time]{}, past: map[kinds.Ref]map[types.UID]plan.Past{},
 	}
@@ -142,6 +145,7 @@ func (m *Memory) Vacated(worker string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	maps.DeleteFunc(m.hosts, func(_ kinds.Ref, host string) bool { return host == worker })
+	maps.DeleteFunc(m.failing, func(at onKind, _ *failing) bool { return at.worker == worker })
 }
 
 // Mirrored notes what the manager kept of a status.

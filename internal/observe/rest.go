@@ -31,9 +31,15 @@ type claim struct {
 
 // Rest keeps a worker out of a job's nomination for a while.
 func (m *Memory) Rest(worker string, ref kinds.Ref, r plan.Rest, now time.Time) {
+	if m.rest(place{worker, ref}, r, now) {
+		m.tellKindsFail(worker)
+	}
+}
+
+// rest notes it, and tells whether the worker rests for the whole kind by that.
+func (m *Memory) rest(at place, r plan.Rest, now time.Time) (ofKind bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := place{worker, ref}
 	last, found := m.rests.at(at)
 	switch {
 	case found && now.Sub(last.until) < restsAnew:
@@ -44,6 +50,7 @@ func (m *Memory) Rest(worker string, ref kinds.Ref, r plan.Rest, now time.Time) 
 		last.lasts = restsFor
 	}
 	m.rests.put(at, rest{r.Why, now.Add(last.lasts), last.lasts})
+	return r.OfKind && m.failed(at, r.Why, now)
 }
 
 // resting is the rest that a worker has now; what is over is kept, as the next one lasts longer.

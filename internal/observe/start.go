@@ -59,6 +59,9 @@ func (o *Observer) readStart(s *plan.Snapshot, w *plan.Worker) {
 		furthest = max(furthest, kinds.HasRun)
 	}
 	m, at := o.Memory, place{w.Name, s.Ref}
+	if furthest >= kinds.HasRun {
+		m.runs(w.Name, s.Ref.Kind)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if furthest >= kinds.HasRun && m.unstarted[s.Ref] == w.Name {

@@ -79,7 +79,11 @@ func (o *Observer) readWorker(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker)
 	o.setTwinsApart(w)
 	o.readStart(s, w)
 	w.Trouble = o.Memory.troubleOf(w.Name, s.Ref)
-	if r, resting := o.Memory.resting(w.Name, s.Ref, s.Now); resting {
+	r, resting := o.Memory.resting(w.Name, s.Ref, s.Now)
+	if !resting {
+		r, resting = o.restForKind(s, w)
+	}
+	if resting {
 		w.Serves, w.Why, w.AskAgain = false, r.why, r.until
 	}
 	return nil

@@ -58,6 +58,8 @@ type Rest struct {
 	Worker, Why string
 	// Lenient: the first time has no consequence, as it may happen to any job now and then.
 	Lenient bool
+	// OfKind: the job was not at fault. Where that happens to one job after another, it will to all of the kind.
+	OfKind bool
 }
 
 // MirrorStatus writes the manager's job status.

@@ -30,7 +30,7 @@ func (v *view) serveClaim(p *Plan, w *Worker) bool {
 	case v.lostOfMany(p, w):
 	case v.grow(p, w):
 	case len(v.copies(w)) == 0:
-		v.retryWithRest(p, w, reason.CopyGone(w.Name, "Workload"), reason.CopyGoneHere("Workload"), true)
+		v.retryWithRest(p, w, reason.CopyGone(w.Name, "Workload"), Rest{Why: reason.CopyGoneHere("Workload"), Lenient: true, OfKind: true})
 	case w.Blind:
 		p.Because = fmt.Sprintf("Worker %q cannot show the job now: %s", w.Name, w.Why)
 	case len(w.Jobs) > 0:
@@ -45,7 +45,7 @@ func (v *view) serveClaim(p *Plan, w *Worker) bool {
 			v.limitPlacing(p, w, true)
 		}
 	case ready:
-		v.retryWithRest(p, w, reason.CopyGone(w.Name, v.Kind.GVK.Kind), reason.CopyGoneHere(v.Kind.GVK.Kind), true)
+		v.retryWithRest(p, w, reason.CopyGone(w.Name, v.Kind.GVK.Kind), Rest{Why: reason.CopyGoneHere(v.Kind.GVK.Kind), Lenient: true, OfKind: true})
 	case w.Foreign:
 		v.retry(p, reason.Foreign(w.Name), true)
 	case !w.Serves:
@@ -89,7 +89,7 @@ func (v *view) limitPlacing(p *Plan, w *Worker, stuck bool) (over bool) {
 	}
 	clear(p.Workers)
 	p.Manager = nil
-	v.retryWithRest(p, w, reason.NotPlaced(w.Name, v.Policy.PlaceTimeout, w.Trouble), reason.NotPlacedHere(w.Trouble), false)
+	v.retryWithRest(p, w, reason.NotPlaced(w.Name, v.Policy.PlaceTimeout, w.Trouble), Rest{Why: reason.NotPlacedHere(w.Trouble), OfKind: true})
 	return true
 }
 

@@ -23,7 +23,7 @@ var evictedOnWorker = Rule{
 					v.settleOne(p, v.original(c.Name), kueue.CheckStateRetry, message, false)
 				} else {
 					v.retry(p, message, false)
-					v.giveRest(p, w, reason.EvictedHere(why), true)
+					v.giveRest(p, w, Rest{Why: reason.EvictedHere(why), Lenient: true})
 				}
 				return true
 			}

@@ -107,5 +107,5 @@ func (v *view) sendBack(p *Plan, w *Worker, c *kueue.Workload, message, why stri
 		v.settleOne(p, v.original(c.Name), kueue.CheckStateRetry, message, true)
 		return
 	}
-	v.retryWithRest(p, w, message, why, lenient)
+	v.retryWithRest(p, w, message, Rest{Why: why, Lenient: lenient})
 }

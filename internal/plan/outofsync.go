@@ -17,7 +17,7 @@ var outOfSync = Rule{
 			!slices.ContainsFunc(w.Workloads, func(c *kueue.Workload) bool { return v.endOf(w, c) == isOutOfSync }) {
 			return false
 		}
-		v.retryWithRest(p, w, reason.OutOfSync(w.Name), reason.OutOfSyncHere, false)
+		v.retryWithRest(p, w, reason.OutOfSync(w.Name), Rest{Why: reason.OutOfSyncHere, OfKind: true})
 		return true
 	},
 }

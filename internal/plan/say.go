@@ -49,17 +49,18 @@ func (v *view) retry(p *Plan, message string, warning bool) {
 }
 
 // retryWithRest gives the job back because of what happened on its worker, which
-// is not asked again at once; if lenient, only when that happens repeatedly.
-func (v *view) retryWithRest(p *Plan, w *Worker, message, why string, lenient bool) {
+// is not asked again at once.
+func (v *view) retryWithRest(p *Plan, w *Worker, message string, rest Rest) {
 	v.retry(p, message, true)
-	v.giveRest(p, w, why, lenient)
+	v.giveRest(p, w, rest)
 }
 
 // giveRest gives the worker a rest with the first check that the plan writes: one, however many Workloads the job has.
-func (v *view) giveRest(p *Plan, w *Worker, why string, lenient bool) {
+func (v *view) giveRest(p *Plan, w *Worker, rest Rest) {
+	rest.Worker = w.Name
 	for i, a := range p.Manager {
 		if set, ok := a.(SetCheck); ok {
-			set.Rest = &Rest{Worker: w.Name, Why: why, Lenient: lenient}
+			set.Rest = &rest
 			p.Manager[i] = set
 			return
 		}

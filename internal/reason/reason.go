@@ -213,6 +213,11 @@ func NotPlaced(worker string, timeout time.Duration, why string) string {
 // NotPlacedHere is NotPlaced where the worker is named already.
 func NotPlacedHere(why string) string { return withWhy("this job could not be placed there", why) }
 
+// KindFailsThere says why a worker is not asked to run a job although that job did not fail there.
+func KindFailsThere(why string) string {
+	return "jobs of this kind fail there one after the other: " + why
+}
+
 // AskedAgain says why a worker rests for a job, and until when.
 func AskedAgain(why string, at time.Time) string {
 	return fmt.Sprintf("%s (asked again at %s)", why, at.UTC().Format("15:04:05Z"))

@@ -55,6 +55,8 @@ type Reconciler struct {
 	Left func(ctx context.Context, worker string) []string
 	// Vacated is told that nothing of ours is left on a worker that is about to be forgotten.
 	Vacated func(worker string)
+	// Failing says for which kinds the worker is not asked, as their jobs fail there one after the other; empty for none.
+	Failing func(worker string) string
 	// WithdrawTimeout bounds how long a worker that is given up is withdrawn from first; zero: it is not.
 	WithdrawTimeout time.Duration
 	Clock           clock.PassiveClock // the real one if nil
@@ -114,14 +116,21 @@ func isForgotten(cluster *kueue.MultiKueueCluster) bool {
 	return !cluster.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(cluster, Finalizer)
 }
 
-// show writes the Active condition if it changed, and tells of the change in an event.
+// show writes the conditions that changed, and tells of each change in an event.
 func (r *Reconciler) show(ctx context.Context, cluster *kueue.MultiKueueCluster, status fleet.Status) (reconcile.Result, error) {
-	condition, known := activeCondition(status, cluster.Generation)
-	if !known || sameCondition(meta.FindStatusCondition(cluster.Status.Conditions, condition.Type), condition) {
+	var changed []metav1.Condition
+	for _, condition := range r.conditions(cluster, status) {
+		if !sameCondition(meta.FindStatusCondition(cluster.Status.Conditions, condition.Type), condition) {
+			changed = append(changed, condition)
+		}
+	}
+	if len(changed) == 0 {
 		return reconcile.Result{}, nil
 	}
 	before := cluster.DeepCopy()
-	meta.SetStatusCondition(&cluster.Status.Conditions, condition)
+	for _, condition := range changed {
+		meta.SetStatusCondition(&cluster.Status.Conditions, condition)
+	}
 	// The lock: a merge patch replaces the whole list, also a condition that someone else has just added.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	err := r.Client.Status().Patch(ctx, cluster, patch)
@@ -131,11 +140,43 @@ func (r *Reconciler) show(ctx context.Context, cluster *kueue.MultiKueueCluster,
 	case apierrors.IsNotFound(err):
 		return reconcile.Result{}, nil // deleted meanwhile: its own event follows
 	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("writing the Active condition of MultiKueueCluster %s: %w", cluster.Name, err)
+		return reconcile.Result{}, fmt.Errorf("writing the conditions of MultiKueueCluster %s: %w", cluster.Name, err)
 	}
-	old := meta.FindStatusCondition(before.Status.Conditions, condition.Type)
-	r.record(cluster, old, condition)
+	for _, condition := range changed {
+		r.record(cluster, meta.FindStatusCondition(before.Status.Conditions, condition.Type), condition)
+	}
 	return reconcile.Result{}, nil
+}
+
+// conditions are what the cluster should say now, as far as that is known.
+func (r *Reconciler) conditions(cluster *kueue.MultiKueueCluster, status fleet.Status) []metav1.Condition {
+	var conditions []metav1.Condition
+	if condition, known := activeCondition(status, cluster.Generation); known {
+		conditions = append(conditions, condition)
+	}
+	if condition, needed := r.jobsRunCondition(cluster); needed {
+		conditions = append(conditions, condition)
+	}
+	return conditions
+}
+
+// JobsRun is a condition of Ferry's own: False while the jobs of some kind fail on the worker one after the other, so
+// that it is not asked to run more of them for a while. A worker where that never happened does not have it.
+const JobsRun = "ferry.dev/JobsRun"
+
+func (r *Reconciler) jobsRunCondition(cluster *kueue.MultiKueueCluster) (condition metav1.Condition, needed bool) {
+	condition = metav1.Condition{
+		Type: JobsRun, Status: metav1.ConditionTrue, ObservedGeneration: cluster.Generation, Reason: "JobsRun", Message: "Jobs of all kinds are offered",
+	}
+	failing := ""
+	if r.Failing != nil {
+		failing = r.Failing(cluster.Name)
+	}
+	if failing == "" {
+		return condition, meta.FindStatusCondition(cluster.Status.Conditions, JobsRun) != nil
+	}
+	condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, "JobsFail", failing
+	return condition, true
 }
 
 // record tells of a change that is more than a new generation observed.
@@ -143,7 +184,10 @@ func (r *Reconciler) record(cluster *kueue.MultiKueueCluster, before *metav1.Con
 	if before != nil && before.Status == now.Status && before.Reason == now.Reason && before.Message == now.Message {
 		return
 	}
-	kind, reason, note := corev1.EventTypeNormal, "Connected", "Connected to worker "+cluster.Name
+	kind, reason, note := corev1.EventTypeNormal, now.Reason, now.Message
+	if now.Type == kueue.MultiKueueClusterActive {
+		reason, note = "Connected", "Connected to worker "+cluster.Name
+	}
 	if now.Status != metav1.ConditionTrue {
 		kind, reason, note = corev1.EventTypeWarning, now.Reason, now.Message
 	}

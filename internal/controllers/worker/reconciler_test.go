@@ -302,3 +302,29 @@ func TestOtherConditionsStay(t *testing.T) {
 	g.Expect(w.Client.Get(context.Background(), client.ObjectKey{Name: "w1"}, c)).To(Succeed())
 	g.Expect(c.Status.Conditions).To(ConsistOf(HaveField("Type", "Theirs"), HaveField("Type", "Active")))
 }
+
+// TestKindsThatFailAreShown: beside the Active condition, and only on workers where it ever happened.
+func TestKindsThatFailAreShown(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld(t, cluster(fromSecret("w1-secret")), secret("kubeconfig", kubeConfig))
+	failing := ""
+	w.Failing = func(string) string { return failing }
+	w.fleet.status = fleet.Status{Reach: fleet.Connected, Reason: "Active", Message: "Connected"}
+	step := func() *metav1.Condition {
+		w.reconcile(g)
+		w.reconcile(g)
+		cluster := &kueue.MultiKueueCluster{}
+		g.Expect(w.Client.Get(context.Background(), client.ObjectKey{Name: "w1"}, cluster)).To(Succeed())
+		g.Expect(meta.IsStatusConditionTrue(cluster.Status.Conditions, "Active")).To(BeTrue())
+		return meta.FindStatusCondition(cluster.Status.Conditions, JobsRun)
+	}
+	g.Expect(step()).To(BeNil())
+	g.Expect(w.recorder.Events).To(Receive(HavePrefix("Normal Connected")))
+	failing = "Job.batch: could not be placed there"
+	g.Expect(*step()).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", "JobsFail"), HaveField("Message", failing)))
+	g.Expect(w.recorder.Events).To(Receive(Equal("Warning JobsFail " + failing)))
+	failing = ""
+	g.Expect(*step()).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", "JobsRun")))
+	g.Expect(w.recorder.Events).To(Receive(HavePrefix("Normal JobsRun")))
+	g.Expect(w.writes).To(Equal(3))
+}

@@ -31,7 +31,8 @@ type Options struct {
 	FileRecheck time.Duration
 	// AllowInsecure lets connections without TLS through; see fleet.ParseKubeConfig.
 	AllowInsecure bool
-	// Left, Vacated and WithdrawTimeout are the Reconciler's.
+	// Failing, Left, Vacated and WithdrawTimeout are the Reconciler's.
+	Failing         func(worker string) string
 	Left            func(ctx context.Context, worker string) []string
 	Vacated         func(worker string)
 	WithdrawTimeout time.Duration
@@ -56,7 +57,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		Client: mgr.GetClient(), Namespace: o.Namespace, AllowInsecure: o.AllowInsecure,
 		Fleet: o.Fleet, Files: files, Recorder: mgr.GetEventRecorder("ferry"),
-		Left: o.Left, Vacated: o.Vacated, WithdrawTimeout: o.WithdrawTimeout,
+		Failing: o.Failing, Left: o.Left, Vacated: o.Vacated, WithdrawTimeout: o.WithdrawTimeout,
 	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("worker").
