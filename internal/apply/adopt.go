@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -49,13 +50,30 @@ func (a *Applier) markPods(ctx context.Context, worker string, to client.Client,
 	return nil
 }
 
-// lookUp remembers what the API server says about a copy that the cache does not show.
+// lookUp remembers what the API server says about a copy that the cache does not show. What is found there counts as seen,
+// as what was just written does: the watch may be silent.
 func (a *Applier) lookUp(ctx context.Context, worker string, to client.Client, ref kinds.Ref, act plan.LookUp) error {
-	wl := &kueue.Workload{}
-	err := to.Get(ctx, act.Workload, wl)
+	var found client.Object = &kueue.Workload{}
+	isWorkload := act.GVK.GroupKind() == kueue.SchemeGroupVersion.WithKind("Workload").GroupKind()
+	if !isWorkload {
+		job := &unstructured.Unstructured{}
+		job.SetGroupVersionKind(act.GVK)
+		found = job
+	}
+	err := to.Get(ctx, act.Key, found)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("%s on worker %s: %w", act, worker, err)
 	}
-	a.Memory.Sought(worker, ref, wl.Labels[kueue.MultiKueueOriginLabel], a.Clock.Now())
+	now := a.Clock.Now()
+	of, ours := kinds.CopyOf(found)
+	switch {
+	case err == nil && ours && of == ref && found.GetLabels()[kueue.MultiKueueOriginLabel] == act.Origin:
+		found.SetManagedFields(nil)
+		a.Memory.Wrote(worker, ref, found, now)
+	case isWorkload:
+		a.Memory.Sought(worker, ref, found.GetLabels()[kueue.MultiKueueOriginLabel], now)
+	default:
+		a.Memory.JobGone(worker, ref, now)
+	}
 	return nil
 }

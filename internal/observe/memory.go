@@ -46,6 +46,7 @@ type Memory struct {
 	hosts   map[kinds.Ref]string
 	missing byJob[time.Time]
 	sought  byJob[plan.Sought]
+	gone    byJob[time.Time]
 	rests   byJob[rest]
 	// failing are the kinds whose jobs fail on a worker one after the other, and kindsFail is told of them.
 	failing   map[onKind]*failing
@@ -83,7 +84,7 @@ type written struct {
 func NewMemory() *Memory {
 	return &Memory{
 		wrote: map[place][]written{}, deleted: map[types.UID]time.Time{},
-		hosts: map[kinds.Ref]string{}, families: map[string]*family{}, relatives: map[kinds.Ref]string{}, missing: byJob[time.Time]{}, sought: byJob[plan.Sought]{},
+		hosts: map[kinds.Ref]string{}, families: map[string]*family{}, relatives: map[kinds.Ref]string{}, missing: byJob[time.Time]{}, sought: byJob[plan.Sought]{}, gone: byJob[time.Time]{},
 		rests: byJob[rest]{}, failing: map[onKind]*failing{}, claims: map[kinds.Ref]claim{}, refusals: map[kinds.Ref]map[types.UID]plan.Refusal{}, troubles: byJob[map[string]trouble]{},
 		pruned: map[kinds.Ref]map[types.UID]plan.Pruned{}, asked: byJob[asked]{}, unstarted: map[kinds.Ref]string{},
 		facts: byJob[map[plan.Fact]time.Time]{}, past: map[kinds.Ref]map[types.UID]plan.Past{},
@@ -189,6 +190,7 @@ func (m *Memory) Forget(ref kinds.Ref) {
 	delete(m.sought, ref)
 	delete(m.facts, ref)
 	delete(m.past, ref)
+	delete(m.gone, ref)
 }
 
 // Sought notes what a worker answered when it was asked for a job's copy: its multikueue origin, or "" for none.
@@ -207,6 +209,26 @@ func (m *Memory) soughtOn(worker string, ref kinds.Ref, seen bool, now time.Time
 	if found && (seen || now.Sub(answer.At) > soughtFor) {
 		m.sought.drop(at)
 		return plan.Sought{}
+	}
+	return answer
+}
+
+// JobGone notes that a worker was asked and has no copy of a job.
+func (m *Memory) JobGone(worker string, ref kinds.Ref, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.gone.put(place{worker, ref}, now)
+}
+
+// jobGone is that answer while it holds and no copy is seen.
+func (m *Memory) jobGone(worker string, ref kinds.Ref, seen bool, now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := place{worker, ref}
+	answer, found := m.gone.at(at)
+	if found && (seen || now.Sub(answer) > soughtFor) {
+		m.gone.drop(at)
+		return time.Time{}
 	}
 	return answer
 }

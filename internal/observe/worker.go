@@ -66,6 +66,7 @@ func (o *Observer) readWorker(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker)
 	if err := o.readUnmarked(conn, s, w); err != nil {
 		return err
 	}
+	defer func() { w.JobGone = o.Memory.jobGone(w.Name, s.Ref, len(w.Jobs) > 0, s.Now) }()
 	w.Serves, w.Why = conn.Serves(s.Kind.GVK)
 	w.Blind = !w.Serves
 	if w.Serves {

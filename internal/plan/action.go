@@ -128,8 +128,13 @@ type Object interface {
 // MarkPods puts the marks of an adopted set on its pods, which were made without them.
 type MarkPods struct{ Set *unstructured.Unstructured }
 
-// LookUp asks the worker itself, not its cache, whether the copy of the Workload is gone, or somebody else's.
-type LookUp struct{ Workload types.NamespacedName }
+// LookUp asks the worker itself, not its cache, whether the copy of the Workload or of the job is gone, or somebody else's.
+type LookUp struct {
+	GVK schema.GroupVersionKind
+	Key types.NamespacedName
+	// Origin is that of our copies.
+	Origin string
+}
 
 // SetPriority lets the copy of a Workload follow the manager's priority.
 type SetPriority struct {
@@ -235,7 +240,7 @@ func (a Adopt) String() string {
 	return fmt.Sprintf("adopt %s %s", kind, a.Copy.GetName())
 }
 func (a MarkPods) String() string    { return "mark the pods of " + a.Set.GetName() }
-func (a LookUp) String() string      { return "look up Workload " + a.Workload.Name }
+func (a LookUp) String() string      { return "look up " + a.GVK.Kind + " " + a.Key.Name }
 func (a AskWarnings) String() string { return "look for warnings about " + a.Jobs[0].GetName() }
 func (a SetPriority) String() string { return fmt.Sprintf("set priority of %s", a.Copy.Name) }
 func (a Resize) String() string      { return fmt.Sprintf("resize %s", a.Copy.Name) }

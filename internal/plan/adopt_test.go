@@ -86,6 +86,7 @@ var takeovers = []ruleCase{
 	{rule: "WorkerLost", name: "nothing is adopted out of reach", when: snap(claimedBy("w1"), byMultiKueue("w1"), lost("w1", time.Minute)), does: "manager: set check of wl to Ready | again in 14m0s"},
 	{rule: "AdmittedSomewhere", name: "where the job is already", when: snap(nominated("w1", "w2"), offered("w1", "w2"), admitted("w1", time.Hour), admitted("w2", time.Minute), placed("w2")), does: "manager: claim wl for w2"},
 	{rule: "Unsure", name: "asks before it is gone", when: snap(runsOnly), does: "w1: look up Workload wl", because: `"w1"`, unless: snap(runsOnly, sought("w1", "")), then: "Claimed"},
+	{rule: "Unsure", name: "the watch on jobs may be silent", when: snap(claimedBy("w1"), on("w1", noJobThere)), does: "w1: look up Job train", unless: snap(claimedBy("w1"), on("w1", noJobThere), askedForJob), then: "Claimed"},
 	{rule: "Unsure", name: "the cache is behind", when: snap(runsOnly, sought("w1", "m")), does: "again in 1m0s"},
 	{rule: "Claimed", name: "gone", when: snap(runsOnly, sought("w1", "")), does: retry, because: "the Workload is gone"},
 	{rule: "Held", name: "by the Workload's copy", when: snap(runsOnly, sought("w1", "old")), does: "manager: set check of wl to Ready | again in 1m0s", because: `"old"`, unless: snap(claimedBy("w1")), then: "Claimed"},

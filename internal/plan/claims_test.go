@@ -50,6 +50,9 @@ func unclaimed(s *plan.Snapshot) {
 
 func noCopies(_ *plan.Snapshot, w *plan.Worker) { w.Workloads = nil }
 
+// askedForJob: the worker itself says that it has no copy of the job.
+var askedForJob = on("w1", func(_ *plan.Snapshot, w *plan.Worker) { w.JobGone = now })
+
 func noJobThere(_ *plan.Snapshot, w *plan.Worker) { w.Jobs = nil }
 
 func twoWorkloads(s *plan.Snapshot) { s.Workloads = append(s.Workloads, newWorkload("wl2")) }
@@ -81,15 +84,15 @@ var claims = []ruleCase{
 	{rule: "FinishedOnWorker", name: "though evicted meanwhile", when: snap(claimedBy("w1"), started, finishedOn("w1", time.Minute), jobStatus("w1", ended), managerCondition(kueue.WorkloadEvicted)), does: mirrors},
 	{rule: "FinishedOnWorker", name: "though its quota went meanwhile", when: snap(claimedBy("w1"), finishedOn("w1", time.Minute), jobStatus("w1", ended), noReservation()), does: mirrors},
 	{rule: "FinishedOnWorker", name: "though the check is Retry", when: snap(claimedBy("w1"), finishedOn("w1", time.Minute), jobStatus("w1", ended), check(kueue.CheckStateRetry)), does: mirrors},
-	{rule: "FinishedOnWorker", name: "though its Workload there was deleted since", when: snap(claimedBy("w1"), started, jobStatus("w1", ended), on("w1", noCopies)), does: mirrors,
-		unless: snap(claimedBy("w1"), started, jobStatus("w1", runs), on("w1", noCopies)), then: "Claimed"},
+	{rule: "FinishedOnWorker", name: "though its Workload there was deleted since", when: snap(claimedBy("w1"), started, jobStatus("w1", ended), on("w1", noCopies), sought("w1", "")), does: mirrors,
+		unless: snap(claimedBy("w1"), started, jobStatus("w1", runs), on("w1", noCopies), sought("w1", "")), then: "Claimed"},
 	{rule: "Over", name: "also when its Workload there was deleted since", when: snap(claimedBy("w1"), started, jobStatus("w1", ended), managerStatus(ended), on("w1", noCopies)), does: "w1: delete Job train"},
 	{rule: "WaitForCleanup", name: "the end without a Workload of an earlier reservation", when: snap(claimedBy("w1"), started, jobStatus("w1", ended), on("w1", noCopies), evictedSince(), unclaimed), does: "manager: set check of wl to Pending | w1: delete Job train | again in 14m0s"},
-	{rule: "Claimed", name: "the end of what was told to stop is none", when: snap(claimedBy("w1"), started, jobStatus("w1", ended), on("w1", noCopies), on("w1", jobGoing)), does: retry},
+	{rule: "Claimed", name: "the end of what was told to stop is none", when: snap(claimedBy("w1"), started, jobStatus("w1", ended), on("w1", noCopies), sought("w1", ""), on("w1", jobGoing)), does: retry},
 	{rule: "FinishedOnWorker", name: "waits for the job's own end to be seen", when: snap(claimedBy("w1"), started, finishedOn("w1", time.Minute), jobStatus("w1", runs), managerStatus(runs))},
 	{rule: "Over", name: "never again", when: snap(claimedBy("w1"), managerStatus(ended)), does: "w1: " + deleteBoth, unless: snap(claimedBy("w1")), then: "Claimed"},
 	{rule: "Over", name: "nor anew", when: snap(managerStatus(ended))},
-	{rule: "Claimed", name: "no job, no result", when: snap(claimedBy("w1"), finishedOn("w1", time.Minute), on("w1", noJobThere)), does: retry, because: "before its result was seen"},
+	{rule: "Claimed", name: "no job, no result", when: snap(claimedBy("w1"), finishedOn("w1", time.Minute), on("w1", noJobThere), askedForJob), does: retry, because: "before its result was seen"},
 	{rule: "EvictedOnWorker", name: "retries", when: snap(claimedBy("w1"), copyCondition("w1", kueue.WorkloadEvicted, "Preempted")), does: retry, because: "because Preempted",
 		unless: snap(claimedBy("w1"), offered("w2"), copyCondition("w2", kueue.WorkloadEvicted, "Preempted")), then: "Claimed"},
 	{rule: "SpecDrift", name: "on the claim's worker", when: snap(claimedBy("w1"), manager(moreParallel)), does: retry, because: `"w1"`, unless: snap(claimedBy("w1"), priority(9)), then: "Claimed"},
@@ -130,7 +133,7 @@ var claims = []ruleCase{
 	{rule: "Claimed", name: "mirrors it again when the manager lost more", when: snap(claimedBy("w1"), started, jobStatus("w1", novel), kept(novel, runs)), does: mirrors},
 	{rule: "Claimed", name: "edits follow", when: snap(claimedBy("w1"), started, jobStatus("w1", runs), managerStatus(runs), func(s *plan.Snapshot) { s.Jobs[0].Object["spec"].(map[string]any)["backoffLimit"] = int64(2) }), does: "w1: edit Job train"},
 	{rule: "Claimed", name: "priority follows", when: snap(claimedBy("w1"), priority(9)), does: "w1: set priority of wl"},
-	{rule: "Claimed", name: "copy vanished", when: snap(claimedBy("w1"), on("w1", noCopies)), does: retry, because: "the Workload is gone"},
-	{rule: "Claimed", name: "job vanished", when: snap(claimedBy("w1"), on("w1", noJobThere)), does: retry, because: "the Job is gone"},
+	{rule: "Claimed", name: "copy vanished", when: snap(claimedBy("w1"), on("w1", noCopies), sought("w1", "")), does: retry, because: "the Workload is gone"},
+	{rule: "Claimed", name: "job vanished", when: snap(claimedBy("w1"), on("w1", noJobThere), askedForJob), does: retry, because: "the Job is gone"},
 	{rule: "Claimed", name: "foreign job", when: snap(claim("w1"), offered("w1"), admitted("w1", time.Minute), foreign("w1")), does: retry, because: "Ferry did not create"},
 }

@@ -32,22 +32,50 @@ var held = Rule{
 
 var unsure = Rule{
 	Name: "Unsure",
-	Doc:  "The worker that holds the claim shows neither a copy of the job nor of its Workload: before they count as gone, the worker itself is asked, not a cache.",
+	Doc:  "The worker that holds the claim does not show the copy of the Workload, or that of a job that was placed: before it counts as gone, the worker itself is asked, as a watch may be silent. What is found there is decided on.",
 	decide: func(v *view, p *Plan) bool {
-		w := v.emptyHost()
-		if w == nil || (!w.Sought.At.IsZero() && w.Sought.Origin == "") {
+		w := v.find(v.claim())
+		if w == nil || !w.Reachable || w.Blind || len(v.replaced[w.Name]) > 0 {
+			return false
+		}
+		var asks LookUp
+		switch {
+		case v.missesWorkload(w):
+			if !w.Sought.At.IsZero() && w.Sought.Origin == "" {
+				return false
+			}
+			wl := v.Workloads[0]
+			asks = LookUp{GVK: kueue.SchemeGroupVersion.WithKind("Workload"), Key: types.NamespacedName{Namespace: wl.Namespace, Name: wl.Name}, Origin: v.Policy.Origin}
+		case v.missesJob(w) && w.JobGone.IsZero():
+			asks = LookUp{GVK: v.Kind.GVK, Key: v.Ref.Key(), Origin: v.Policy.Origin}
+		default:
 			return false
 		}
 		v.removeFromAllBut(p, w.Name)
 		p.Because = reason.LooksUp(w.Name)
-		if w.Sought.At.IsZero() {
-			wl := v.Workloads[0]
-			p.worker(w.Name, LookUp{Workload: types.NamespacedName{Namespace: wl.Namespace, Name: wl.Name}})
+		if w.Sought.At.IsZero() || asks.GVK.Kind != "Workload" {
+			p.worker(w.Name, asks)
 		} else {
 			p.again(heldLooks) // the cache is yet to show it
 		}
 		return true
 	},
+}
+
+// isSingle: the job is one object with one Workload at a time, neither of which goes while the job is there.
+func (v *view) isSingle() bool {
+	return v.Kind != nil && !v.many() && !v.Kind.Group && !v.elastic
+}
+
+// missesWorkload tells whether the worker with the claim shows no copy of the Workload.
+func (v *view) missesWorkload(w *Worker) bool {
+	return len(w.Workloads) == 0 && len(v.stale[w.Name]) == 0 && (len(w.Jobs) == 0 || v.isSingle())
+}
+
+// missesJob tells whether the worker with the claim shows no copy of a job that was placed.
+func (v *view) missesJob(w *Worker) bool {
+	ready := func(wl *kueue.Workload) bool { return v.checkIs(wl, kueue.CheckStateReady) }
+	return v.isSingle() && len(w.Jobs) == 0 && len(v.stale[w.Name]) == 0 && !w.Foreign && v.any(ready)
 }
 
 // emptyHost is the worker that holds the claim, if it could show the job and does not.

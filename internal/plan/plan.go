@@ -120,6 +120,8 @@ type Worker struct {
 	Holder Holder
 	// Sought is what the worker itself answered when it was asked, lately, for the copy of a Workload; see LookUp.
 	Sought Sought
+	// JobGone is when the worker itself answered that it has no copy of the job; zero when nobody asked, or it is too long ago.
+	JobGone time.Time
 	// Blind tells that the worker can be reached, but its objects of the job's
 	// kind cannot be seen now: there are no Jobs, and that says nothing.
 	Blind bool

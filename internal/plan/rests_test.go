@@ -19,13 +19,13 @@ func TestRests(t *testing.T) {
 		lenient bool
 	}{
 		"out of sync":       {snap(claimedBy("w1"), copyCondition("w1", kueue.WorkloadFinished, "OutOfSync")), true, false},
-		"copy gone":         {snap(claimedBy("w1"), on("w1", noCopies)), true, true},
-		"job gone":          {snap(claimedBy("w1"), on("w1", noJobThere)), true, true},
+		"copy gone":         {snap(claimedBy("w1"), on("w1", noCopies), sought("w1", "")), true, true},
+		"job gone":          {snap(claimedBy("w1"), on("w1", noJobThere), askedForJob), true, true},
 		"evicted":           {snap(claimedBy("w1"), copyCondition("w1", kueue.WorkloadEvicted, "Preempted")), true, true},
 		"not placed":        {snap(placing, claimedFor(time.Minute), trouble("webhook down")), true, false},
 		"lost":              {snap(claimedBy("w1"), lost("w1", time.Hour)), false, false},
 		"changed":           {snap(claimedBy("w1"), manager(moreParallel)), false, false},
-		"several, one rest": {snap(twoWorkloads, claimedBy("w1"), on("w1", noJobThere)), true, true},
+		"several, one rest": {snap(twoWorkloads, claimedBy("w1"), on("w1", noJobThere), askedForJob), true, true},
 	} {
 		var found []plan.Rest
 		for _, a := range plan.Decide(c.when).Manager {
