@@ -104,6 +104,11 @@ func (v *view) heldBy(w *Worker) string {
 	return h.Origin
 }
 
+// isHeldOn tells whether what may be this very job holds it up on a worker. Only one that can have the job is believed.
+func (v *view) isHeldOn(w *Worker) bool {
+	return w.Reachable && (w.InConfig || w.Name == v.claim() || w.Name == v.Host) && v.heldBy(w) != ""
+}
+
 // hold leaves everything as it is, and says so until it is resolved.
 func (v *view) hold(p *Plan, w *Worker, origin string) {
 	p.Held, p.Because = true, reason.Held(w.Name, origin)

@@ -184,7 +184,7 @@ func (v *view) showStopped(p *Plan) {
 func (v *view) waitsForStop(p *Plan) (waits bool) {
 	for i := range v.Workers {
 		w := &v.Workers[i]
-		if w.Reachable && v.heldBy(w) != "" {
+		if v.isHeldOn(w) {
 			waits = true
 		}
 		if left := v.holdsUp(w); v.holds(w) && left > 0 {

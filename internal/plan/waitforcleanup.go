@@ -29,7 +29,7 @@ var waitForCleanup = Rule{
 			case v.mayRun[w.Name] && held > 0:
 				busy = append(busy, reason.WithTrouble(w.Name, w.Trouble))
 				p.again(held)
-			case w.Reachable && v.heldBy(w) != "":
+			case v.isHeldOn(w):
 				busy = append(busy, reason.HeldThere(w.Name, v.heldBy(w)))
 				p.Held = true
 			case !w.Reachable && w.InConfig && v.Host == "" && left > 0 && v.any(wasEvicted):

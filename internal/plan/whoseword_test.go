@@ -77,6 +77,8 @@ var words = []ruleCase{
 	{rule: "Claimed", name: "late word of who had it before another", when: snap(resultOf("w1"), claimedBy("w2"), saw(0, "w3")), does: "w1: " + deleteBoth},
 	{rule: "Nominate", name: "objects of a worker that never had the job hold up nobody", when: snap(offered("w3"), admitted("w3", time.Minute), placed("w3"), forged("w3"), unheld("w3")),
 		does: "manager: nominate [w1 w2] for wl | w3: " + deleteBoth, unless: snap(offered("w3"), admitted("w3", time.Minute), placed("w3"), evictedSince(), unheld("w3")), then: "WaitForCleanup"},
+	{rule: "Nominate", name: "nor do those of another origin there", when: snap(unheld("w3"), holder("w3", old)), does: "manager: nominate [w1 w2] for wl",
+		unless: snap(holder("w3", old)), then: "WaitForCleanup"},
 	{rule: "WaitForCleanup", name: "not for ever", when: snap(offered("w2"), placed("w2"), evictedSince(), manager(fresh)), does: "w2: " + deleteBoth + " | again in 2s",
 		unless: snap(manager(reservedLongAgo), offered("w2"), placed("w2"), evictedSince()), then: "Nominate"},
 	{rule: "EvictedOnManager", name: "objects of a worker that never had the job keep no quota", when: snap(offered("w3"), placed("w3"), forged("w3"), unheld("w3"), managerCondition(kueue.WorkloadEvicted), managerJob(active)),
