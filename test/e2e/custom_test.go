@@ -128,7 +128,7 @@ kind: Configuration
 multiKueue:
   externalFrameworks:
   - name: PipelineRun
-  - {name: Job.v1.batch}
+  - {name: Job.batch}
   - {name: A.v1.example.com, managedBy: status.by, drop: [status, spec..a], flow: [metadata.name], suspend: spec}
   - {name: A.v2.example.com}
 `)

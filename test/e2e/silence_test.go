@@ -73,7 +73,7 @@ func TestRayJobOnAnExistingCluster(t *testing.T) {
 
 // TestWorkersThatOutliveTheirMaster: the last status on the manager is that of the job at rest.
 func TestWorkersThatOutliveTheirMaster(t *testing.T) {
-	t.Parallel()
+	startOperator(t, "training-operator")
 	s := newSite(t)
 	job := s.sample("pytorchjob")
 	s.leaveKind(job)

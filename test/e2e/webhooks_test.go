@@ -12,6 +12,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/playground/manifest"
+	"ferry.dev/ferry/playground"
 	"ferry.dev/ferry/test/fixtures"
 )
 
@@ -39,10 +40,11 @@ func TestWithFerryDownWhatIsNotDispatchedIsCreated(t *testing.T) {
 func TestJobInTheDefaultQueue(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
+	queues := playground.QueueOptions{ClusterQueue: s.namespace, Apart: true}
 	for _, c := range fleet.Clusters() {
 		s.Expect(c.Client().Create(s.ctx, &kueue.LocalQueue{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "default"},
-			Spec:       kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(s.namespace)},
+			Spec:       kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(queues.ClusterQueueOn(c.Name))},
 		})).To(Succeed())
 	}
 	s.Eventually(func() error { // until Kueue knows of the queue it gives it to nobody
