@@ -262,20 +262,16 @@ func TestSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		s := newStage(t)
-		refuses := true
-		s.dial = func(context.Context, string) error {
-			if refuses {
-				return errors.New("refused")
-			}
-			return nil
-		}
+		refuse := func(context.Context, string) error { return errors.New("refused") }
+		accept := func(context.Context, string) error { return nil }
+		s.dials(refuse)
 		seen := func() bool { settle(5 * time.Second); return s.fleet.Status("w1").Seen }
 		g.Expect(seen()).To(BeFalse(), "unheard of")
 		s.fleet.Set("w1", &rest.Config{}, "1")
 		g.Expect(seen()).To(BeFalse(), "not connected yet")
-		refuses = false
+		s.dials(accept)
 		g.Expect(seen()).To(BeTrue(), "connected")
-		refuses = true
+		s.dials(refuse)
 		s.fleet.Set("w1", &rest.Config{}, "2")
 		g.Expect(seen()).To(BeTrue(), "lost")
 		s.fleet.Remove("w1")
