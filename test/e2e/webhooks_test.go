@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
-	"ferry.dev/ferry/playground/manifest"
 	"ferry.dev/ferry/playground"
+	"ferry.dev/ferry/playground/manifest"
 	"ferry.dev/ferry/test/fixtures"
 )
 
