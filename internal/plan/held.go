@@ -106,7 +106,7 @@ func (v *view) heldBy(w *Worker) string {
 
 // isHeldOn tells whether what may be this very job holds it up on a worker. Only one that can have the job is believed.
 func (v *view) isHeldOn(w *Worker) bool {
-	return w.Reachable && (w.InConfig || w.Name == v.claim() || w.Name == v.Host) && v.heldBy(w) != ""
+	return w.Reachable && v.mayHave(w) && v.heldBy(w) != ""
 }
 
 // hold leaves everything as it is, and says so until it is resolved.

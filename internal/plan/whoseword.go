@@ -58,7 +58,7 @@ func evictionsBefore(reservation string) (int64, bool) {
 // holdsUp is for how long the word of a worker that it still has something of the job may hold up the job. It has to be
 // one that can have it: of the config, seen with the claim, or told of this very job.
 func (v *view) holdsUp(w *Worker) time.Duration {
-	if !w.Reachable || !(w.InConfig || w.Name == v.claim() || w.Name == v.Host || v.told[w.Name]) {
+	if !w.Reachable || !(v.mayHave(w) || v.told[w.Name]) {
 		return 0
 	}
 	since := v.stoppedSince()
@@ -67,6 +67,9 @@ func (v *view) holdsUp(w *Worker) time.Duration {
 	}
 	return since.Add(max(v.Policy.WorkerLostTimeout, v.Policy.FirstConnect)).Sub(v.Now)
 }
+
+// mayHave tells whether a worker can have the job: the config names it, or it was seen with the claim.
+func (v *view) mayHave(w *Worker) bool { return w.InConfig || w.Name == v.claim() || w.Name == v.Host }
 
 // noteTold notes that a worker has an object with a UID of this very job. The word of one of the config counts anyway.
 func (v *view) noteTold(w *Worker, ours bool) {
