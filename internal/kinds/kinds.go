@@ -162,8 +162,7 @@ func (k *Kind) Started(job *unstructured.Unstructured) bool {
 	return k.started != nil && k.started(job)
 }
 
-// Lost returns the status of the manager's object, one of a group, whose copy
-// vanished from its worker after it had started.
+// Lost returns the status of the manager's object whose copy vanished from its worker after it had started.
 func (k *Kind) Lost(job *unstructured.Unstructured, now time.Time) map[string]any {
 	return k.lost(job, now)
 }

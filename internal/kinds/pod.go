@@ -45,6 +45,8 @@ var pod = Kind{
 	ready:     podReady,
 	ran:       podRan,
 	reflect:   reflectPod,
+	started:   podStarted,
+	lost:      lostPod,
 	Doc: Doc{
 		Drop: podDropWhy, Status: podStatus, Needs: "Nothing besides Kueue",
 		Flow: "A pod's spec does not change. The pods of a Deployment are dispatched one by one, so that scaling and rollouts need nothing more; they stay together on one worker as long as they fit there, unless the Deployment has the annotation `" + SpreadAnnotation + `: "true"` + "`. A pod that is deleted on its worker is `Failed` on the manager, and its owner there replaces it",
@@ -195,7 +197,7 @@ func waiting(manager *unstructured.Unstructured, was map[string]any) map[string]
 	return status
 }
 
-// lostPod ends a pod of a group: its owner, or the user, may replace it.
+// lostPod ends a pod, alone or of a group: its owner, or the user, may replace it.
 func lostPod(manager *unstructured.Unstructured, now time.Time) map[string]any {
 	status := statusOf(manager)
 	status["phase"] = string(corev1.PodFailed)

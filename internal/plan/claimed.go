@@ -27,6 +27,7 @@ var claimed = Rule{
 func (v *view) serveClaim(p *Plan, w *Worker) bool {
 	ready := v.any(func(wl *kueue.Workload) bool { return v.checkIs(wl, kueue.CheckStateReady) })
 	switch {
+	case ready && len(w.Jobs) == 0 && !w.Blind && v.followLoss(p, w):
 	case v.lostOfMany(p, w):
 	case v.grow(p, w):
 	case len(v.copies(w)) == 0:

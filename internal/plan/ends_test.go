@@ -18,10 +18,21 @@ var ends = []ruleCase{
 	{rule: "NoResult", name: "it never ran", when: snap(claimedBy("w1"), endedBy("FailedToStart")), does: retry, because: "could not start the job; offering it again: because FailedToStart",
 		unless: snap(claimedBy("w1"), endedBy("Succeeded")), then: "FinishedOnWorker"},
 	{rule: "NoResult", name: "its job is going", when: snap(claimedBy("w1"), endedBy("OwnerNotFound")), does: retry, because: "the Job is gone"},
+	{rule: "NoResult", name: "its pod is going, and may run still", when: snap(of(podKind), claimedBy("w1"), started, jobStatus("w1", podRuns), endedBy("OwnerNotFound"), seenFor(time.Hour)), does: mirrorsPod, because: "waiting for its end"},
+	{rule: "NoResult", name: "its pod is gone, having run", when: snap(of(podKind), claimedBy("w1"), started, managerStatus(podRuns), endedBy("OwnerNotFound"), on("w1", func(_ *plan.Snapshot, w *plan.Worker) { w.Jobs = nil })), does: mirrorsPod, because: "counts as failed"},
+	{rule: "NoResult", name: "its pod never ran", when: snap(of(podKind), claimedBy("w1"), started, endedBy("OwnerNotFound")), does: retry, because: "the Pod is gone"},
+	{rule: "Claimed", name: "its pod and all else is gone, having run", when: snap(of(podKind), claimedBy("w1"), started, managerStatus(podRuns), on("w1", func(_ *plan.Snapshot, w *plan.Worker) { w.Jobs, w.Workloads = nil, nil }), sought("w1", "")), does: mirrorsPod, because: "counts as failed"},
 	{rule: "NoResult", name: "nobody knows yet", when: snap(claimedBy("w1"), endedBy("New"), seenFor(10*time.Second)), does: "again in 50s", because: `by "New"`},
 	{rule: "NoResult", name: "nobody knows for long", when: snap(claimedBy("w1"), endedBy("New"), seenFor(time.Minute)), does: retry, because: "offering the job again"},
 	{rule: "NoResult", name: "shows what runs meanwhile", when: snap(claimedBy("w1"), started, jobStatus("w1", runs), endedBy("New"), seenFor(10*time.Second)), does: mirrors + " | again in 50s"},
 }
+
+const mirrorsPod = "manager: mirror status of Pod train"
+
+var (
+	podKind = *kinds.NewTable([]string{"pod"}).ByName("Pod")
+	podRuns = map[string]any{"phase": "Running"}
+)
 
 func endedBy(reason string) with {
 	return all(copyCondition("w1", kueue.WorkloadFinished, reason), seenFor(time.Second))
@@ -64,6 +75,10 @@ func TestEnds(t *testing.T) {
 				switch {
 				case isResult && p.Rule != "FinishedOnWorker" && p.Rule != "Over":
 					t.Errorf("%s ended by %s, over %v: %s, want a result", k.Name(), why, ended, got)
+				case !isResult && why == kueue.WorkloadFinishedReasonOwnerNotFound && k.Started(s.Workers[0].Jobs[0]):
+					if !strings.Contains(p.Because, "waiting for its end") {
+						t.Errorf("%s ended by %s: %s because %s, want it waited for", k.Name(), why, got, p.Because)
+					}
 				case !isResult && !strings.Contains(got, "to Retry"):
 					t.Errorf("%s ended by %s, over %v: %s, want Retry", k.Name(), why, ended, got)
 				}

@@ -28,6 +28,27 @@ func (v *view) followMembers(p *Plan, w *Worker) {
 	}
 }
 
+// followLoss sees a pod on its own to its end that somebody deletes on its worker: an eviction would make Kueue delete
+// the manager's pod without a trace. While it goes, its end is mirrored as the worker shows it; gone, it is lost.
+func (v *view) followLoss(p *Plan, w *Worker) bool {
+	job := v.Jobs[0]
+	if v.Kind.Group || !isThere(job) || v.allEnded(v.Jobs) {
+		return false
+	}
+	there := named(w.Jobs, job.GetName())
+	switch {
+	case there != nil && v.Kind.Started(there):
+		v.mirrorAll(p, w)
+		p.Because = reason.GoesOnWorker(v.Kind.GVK.Kind, w.Name)
+	case there == nil && v.Kind.Started(job):
+		p.manager(MirrorStatus{Kind: v.Kind, Job: job, Status: v.Kind.Lost(job, v.Now), Urgent: true})
+		p.Because = reason.GoneFromWorker(v.Kind.GVK.Kind, w.Name)
+	default:
+		return false
+	}
+	return true
+}
+
 // isLeft tells whether a member that left the group still runs on the worker. Kueue there counts it, and would take the
 // one in its place for one too many.
 func (v *view) isLeft(w *Worker) bool {

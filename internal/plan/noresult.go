@@ -65,7 +65,7 @@ func saysResult(why string) bool {
 
 var noResult = Rule{
 	Name: "NoResult",
-	Doc:  "Kueue on the worker that holds the claim ended the copy for a reason that is no result: the job could not be started there, or is being deleted there, or the reason is unknown and the job does not show its end within a minute. The check becomes Retry, with a warning, and the worker rests for this job.",
+	Doc:  "Kueue on the worker that holds the claim ended the copy for a reason that is no result: the job could not be started there, or is being deleted there, or the reason is unknown and the job does not show its end within a minute. The check becomes Retry, with a warning, and the worker rests for this job. A pod that ran there never runs again: its end is waited for, and once it is gone it is shown as failed.",
 	decide: func(v *view, p *Plan) bool {
 		w := v.find(v.claim())
 		if w == nil || !w.Reachable || v.Kind == nil {
@@ -86,6 +86,9 @@ func (v *view) endWithoutResult(p *Plan, w *Worker, c *kueue.Workload) bool {
 	case neverRan:
 		v.sendBack(p, w, c, reason.FailedToStart(w.Name, f.Message), reason.FailedToStartHere(f.Message), false)
 	case isOrphaned:
+		if v.followLoss(p, w) {
+			return true
+		}
 		v.sendBack(p, w, c, reason.CopyGone(w.Name, v.Kind.GVK.Kind), reason.CopyGoneHere(v.Kind.GVK.Kind), true)
 	case isUnclear:
 		if left := v.since(c, kueue.WorkloadFinished).Add(endShows).Sub(v.Now); left > 0 {

@@ -124,6 +124,16 @@ func CopyGone(worker, what string) string {
 	return fmt.Sprintf("Admitting remote no longer exists: the %s is gone from worker %q before its result was seen; offering the job again", what, worker)
 }
 
+// GoesOnWorker says that what ran there is being deleted, and may run still.
+func GoesOnWorker(what, worker string) string {
+	return fmt.Sprintf("The %s is being deleted on worker %q: waiting for its end", what, worker)
+}
+
+// GoneFromWorker says that what ran there was deleted there, so that it failed.
+func GoneFromWorker(what, worker string) string {
+	return fmt.Sprintf("The %s is gone from worker %q, and counts as failed", what, worker)
+}
+
 // Adopting says where Ferry takes over what MultiKueue made.
 func Adopting(workers string) string {
 	return "Taking over what MultiKueue made on " + workers
