@@ -27,7 +27,7 @@ var claimed = Rule{
 func (v *view) serveClaim(p *Plan, w *Worker) bool {
 	ready := v.any(func(wl *kueue.Workload) bool { return v.checkIs(wl, kueue.CheckStateReady) })
 	switch {
-	case ready && len(w.Jobs) == 0 && !w.Blind && v.followLoss(p, w):
+	case ready && v.isGoneAlone(p, w):
 	case v.lostOfMany(p, w):
 	case v.grow(p, w):
 	case len(v.copies(w)) == 0:
@@ -35,16 +35,7 @@ func (v *view) serveClaim(p *Plan, w *Worker) bool {
 	case w.Blind:
 		p.Because = fmt.Sprintf("Worker %q cannot show the job now: %s", w.Name, w.Why)
 	case len(w.Jobs) > 0:
-		switch {
-		case v.link(p, w):
-			v.confirm(p, w)
-			v.followEdits(p, w)
-			v.followMembers(p, w)
-			v.ownCopies(p, w)
-			v.letJoin(p, w)
-		case !ready:
-			v.limitPlacing(p, w, true)
-		}
+		v.follow(p, w, ready)
 	case ready:
 		v.retryWithRest(p, w, reason.CopyGone(w.Name, v.Kind.GVK.Kind), Rest{Why: reason.CopyGoneHere(v.Kind.GVK.Kind), Lenient: true, OfKind: true})
 	case w.Foreign:
@@ -56,6 +47,20 @@ func (v *view) serveClaim(p *Plan, w *Worker) bool {
 	}
 	v.shrink(p, w)
 	return true
+}
+
+// follow keeps the manager's job and its copy alike, once the copy has its Workload.
+func (v *view) follow(p *Plan, w *Worker, ready bool) {
+	switch {
+	case v.link(p, w):
+		v.confirm(p, w)
+		v.followEdits(p, w)
+		v.followMembers(p, w)
+		v.ownCopies(p, w)
+		v.letJoin(p, w)
+	case !ready:
+		v.limitPlacing(p, w, true)
+	}
 }
 
 // place creates the job on the worker, as long as Kueue there keeps it admitted.

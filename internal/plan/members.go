@@ -49,6 +49,11 @@ func (v *view) followLoss(p *Plan, w *Worker) bool {
 	return true
 }
 
+// isGoneAlone: a pod on its own vanished from its worker, maybe with its Workload.
+func (v *view) isGoneAlone(p *Plan, w *Worker) bool {
+	return len(w.Jobs) == 0 && !w.Blind && v.followLoss(p, w)
+}
+
 // isLeft tells whether a member that left the group still runs on the worker. Kueue there counts it, and would take the
 // one in its place for one too many.
 func (v *view) isLeft(w *Worker) bool {
