@@ -61,7 +61,7 @@ tools:
 
 .PHONY: golden
 golden: ## Rewrite golden files and generated docs; look at the diff before committing it
-	$(GO) test ./internal/kinds ./internal/plan ./internal/install -run 'TestGolden|TestDocs' -update
+	$(GO) test ./internal/kinds ./internal/plan ./internal/install ./internal/app -run 'TestGolden|TestDocs' -update
 
 .PHONY: bench-pure
 bench-pure: ## Measure a look at a job, a resync, and memory, without clusters; JOBS=10000: so many jobs wait (1000)
