@@ -29,8 +29,8 @@ demo: ## Start a manager and two workers, run sample jobs, leave the clusters up
 down: ## Stop and remove the demo's clusters
 	$(GO) run ./playground/cmd/playground down
 
-# The e2e tests build and start a playground of their own; from an empty cache
-# that compiles Kubernetes once.
+# The tests of test/e2e and test/takeover build and start a playground of their own, one after the other; from an
+# empty cache that compiles Kubernetes once.
 .PHONY: test
 test: ## Run all tests: pure, scenario, e2e; and where there is a C compiler, the race detector
 	$(GO) test -timeout 60m ./...

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"text/template"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"ferry.dev/ferry/playground/manifest"
@@ -65,7 +68,7 @@ func (p *Playground) FerryMetrics() string {
 
 // startFerry runs Ferry on the manager, as its ServiceAccount, and lets its webhooks take part.
 func (p *Playground) startFerry(ctx context.Context) error {
-	config, ca, err := p.prepareFerry()
+	config, err := p.prepareFerry()
 	if err != nil {
 		return fmt.Errorf("prepare Ferry: %w", err)
 	}
@@ -86,7 +89,7 @@ func (p *Playground) startFerry(ctx context.Context) error {
 	if err := p.awaitFerry(ctx, ferry); err != nil {
 		return err
 	}
-	if err := p.installFerryWebhooks(ctx, ca); err != nil {
+	if err := p.installFerryWebhooks(ctx); err != nil {
 		return err
 	}
 	p.say("ferry is ready")
@@ -111,11 +114,11 @@ func (p *Playground) ferryFile(parts ...string) string {
 }
 
 // prepareFerry makes addresses, certificates and the config file.
-func (p *Playground) prepareFerry() (config string, ca *pki.CA, err error) {
+func (p *Playground) prepareFerry() (config string, err error) {
 	var numbers [3]int
 	for i := range numbers {
 		if numbers[i], err = p.ports.Port(); err != nil {
-			return "", nil, err
+			return "", err
 		}
 	}
 	p.ferry = FerryAddresses{
@@ -129,27 +132,27 @@ func (p *Playground) prepareFerry() (config string, ca *pki.CA, err error) {
 		Frameworks:     p.options.Frameworks,
 	}
 	if err := os.MkdirAll(p.ferry.KubeconfigDir, 0o755); err != nil {
-		return "", nil, err
+		return "", err
 	}
-	if ca, err = pki.NewCA("ferry"); err != nil {
-		return "", nil, err
+	if p.ferryCA, err = pki.NewCA("ferry"); err != nil {
+		return "", err
 	}
-	pair, err := ca.Serving("ferry-webhook-service")
+	pair, err := p.ferryCA.Serving("ferry-webhook-service")
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	if err := pair.Write(p.ferry.WebhookCertDir, "tls"); err != nil {
-		return "", nil, err
+		return "", err
 	}
 	data, err := fillFerryConfig(p.options.FerryConfig, p.ferry)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	config = p.ferryFile("config.yaml")
 	if err := os.WriteFile(config, data, 0o644); err != nil {
-		return "", nil, fmt.Errorf("write the config: %w", err)
+		return "", fmt.Errorf("write the config: %w", err)
 	}
-	return config, ca, nil
+	return config, nil
 }
 
 func fillFerryConfig(text string, addresses FerryAddresses) ([]byte, error) {
@@ -193,8 +196,12 @@ func (p *Playground) ferryKubeconfig(ctx context.Context) (string, error) {
 	return path, nil
 }
 
+func (p *Playground) ferryEndpoint() manifest.Endpoint {
+	return manifest.Endpoint{Address: fmt.Sprintf("%s:%d", p.ferry.WebhookHost, p.ferry.WebhookPort), CA: p.ferryCA.PEM}
+}
+
 // installFerryWebhooks comes after Ferry is ready: until then they would refuse every job.
-func (p *Playground) installFerryWebhooks(ctx context.Context, ca *pki.CA) error {
+func (p *Playground) installFerryWebhooks(ctx context.Context) error {
 	file := filepath.Join(p.builder.Root, "config", "webhook", "manifests.yaml")
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -203,9 +210,37 @@ func (p *Playground) installFerryWebhooks(ctx context.Context, ca *pki.CA) error
 	if err != nil {
 		return err
 	}
-	to := manifest.Endpoint{Address: fmt.Sprintf("%s:%d", p.ferry.WebhookHost, p.ferry.WebhookPort), CA: ca.PEM}
-	if err := manifest.Webhooks(hooks, to, nil); err != nil {
+	if err := manifest.Webhooks(hooks, p.ferryEndpoint(), nil); err != nil {
 		return err
 	}
 	return p.manager.apply(ctx, hooks...)
+}
+
+// GrantByConfig gives Ferry what it prints for its configuration: its rights in all clusters, and its webhooks.
+// The manifests of config/, with which it starts, know the built-in kinds only.
+func (p *Playground) GrantByConfig(ctx context.Context) error {
+	for _, c := range p.Clusters() {
+		command := "worker-role"
+		if c.IsManager() {
+			command = "manager-role"
+		}
+		printed, err := exec.CommandContext(ctx, p.binaries["ferry"], command, "--config", p.ferryFile("config.yaml")).Output()
+		if err != nil {
+			return fmt.Errorf("ferry %s: %w", command, err)
+		}
+		objects, err := manifest.Parse(printed)
+		if err != nil {
+			return err
+		}
+		objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Secret" })
+		if c.IsManager() {
+			if err := manifest.Webhooks(objects, p.ferryEndpoint(), nil); err != nil {
+				return err
+			}
+		}
+		if err := c.apply(ctx, objects...); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -182,8 +182,8 @@ func (c *Cluster) kueueConfig() (string, error) {
 		"integrations":           map[string]any{"frameworks": c.p.options.Frameworks},
 		"featureGates":           gates,
 	}
-	if origin := c.p.options.MultiKueueOrigin; origin != "" && c.IsManager() {
-		config["multiKueue"] = map[string]any{"origin": origin}
+	if c.IsManager() && c.p.options.StockMultiKueue {
+		config["multiKueue"] = c.p.options.multiKueue()
 	}
 	data, err := yaml.Marshal(config)
 	if err != nil {
@@ -194,6 +194,22 @@ func (c *Cluster) kueueConfig() (string, error) {
 		return "", fmt.Errorf("write Kueue's config: %w", err)
 	}
 	return path, c.metricsCertificate()
+}
+
+// multiKueue is the section of Kueue's configuration; what is left out has Kueue's defaults.
+func (o Options) multiKueue() map[string]any {
+	section := map[string]any{}
+	if o.MultiKueueOrigin != "" {
+		section["origin"] = o.MultiKueueOrigin
+	}
+	var frameworks []any
+	for _, name := range o.MultiKueueFrameworks {
+		frameworks = append(frameworks, map[string]any{"name": name})
+	}
+	if len(frameworks) > 0 {
+		section["externalFrameworks"] = frameworks
+	}
+	return section
 }
 
 // metricsCertificate is one that Kueue wants to see and does not use.

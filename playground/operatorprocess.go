@@ -172,3 +172,12 @@ func (c *Cluster) startRay() (string, error) {
 	c.p.rays = append(c.p.rays, heads)
 	return heads.URL(), nil
 }
+
+// EndRayJobs ends all Ray jobs that run on the workers, as if their time was over.
+func (p *Playground) EndRayJobs() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, heads := range p.rays {
+		heads.EndJobs()
+	}
+}

@@ -44,12 +44,17 @@ type Options struct {
 	// StockMultiKueue leaves MultiKueue on in the manager's Kueue, with credentials for the workers in its
 	// namespace. It excludes Ferry.
 	StockMultiKueue bool
+	// MultiKueueFrameworks are custom kinds that stock MultiKueue dispatches, as Kueue names them: Kind.version.group.
+	MultiKueueFrameworks []string
 	// MultiKueueOrigin is what stock MultiKueue marks its copies with. Default is Kueue's, "multikueue".
 	MultiKueueOrigin string
 	// JobRunsFor is how long pods that are meant to end run, unless annotated otherwise. Default 2s.
 	JobRunsFor time.Duration
 	// NodesPerWorker is how many fake nodes each worker has. Default 2.
 	NodesPerWorker int
+	// Alone waits with the start until no other playground that has this set runs on the machine: for fleets with all
+	// operators, which take gigabytes.
+	Alone bool
 	// Keep leaves the state folder, with logs and audit logs, after Stop and after a failed Start.
 	Keep bool
 	// Progress gets a line for each step of the start. nil keeps quiet.

@@ -16,6 +16,7 @@ import (
 
 	"ferry.dev/ferry/playground/build"
 	"ferry.dev/ferry/playground/operator"
+	"ferry.dev/ferry/playground/pki"
 	"ferry.dev/ferry/playground/process"
 	"ferry.dev/ferry/playground/proxy"
 	"ferry.dev/ferry/playground/ray"
@@ -27,6 +28,9 @@ const ManagerName = "manager"
 
 // DaemonFiles is how the files of a daemon begin; they are in the state folder before the playground starts.
 const DaemonFiles = "daemon."
+
+// aloneName is the reservation of Options.Alone.
+const aloneName = "alone"
 
 // Playground is a running fleet. Its processes die with the process that started it.
 type Playground struct {
@@ -40,6 +44,7 @@ type Playground struct {
 	manager *Cluster
 	workers []*Cluster
 	ferry   FerryAddresses
+	ferryCA *pki.CA // of Ferry's webhooks
 
 	operating sync.Mutex // one change of operators at a time
 
@@ -65,6 +70,11 @@ func Start(ctx context.Context, o Options) (*Playground, error) {
 	p := newPlayground(root, o)
 	if err := p.claimState(); err != nil {
 		return nil, err
+	}
+	if o.Alone {
+		if err := p.awaitTurn(ctx, aloneName); err != nil {
+			return nil, errors.Join(err, p.Stop())
+		}
 	}
 	if err := p.start(ctx); err != nil {
 		return nil, errors.Join(err, p.Stop())
@@ -113,6 +123,23 @@ func (p *Playground) claimState() error {
 		}
 	}
 	return nil
+}
+
+// awaitTurn takes a place that one playground has at a time; Stop gives it back.
+func (p *Playground) awaitTurn(ctx context.Context, place string) error {
+	err := p.ports.Name(place)
+	if errors.Is(err, reserve.ErrTaken) {
+		p.say("waiting for another playground on this machine to end")
+	}
+	for errors.Is(err, reserve.ErrTaken) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("another playground on this machine did not end: %w", ctx.Err())
+		case <-time.After(pollEvery):
+			err = p.ports.Name(place)
+		}
+	}
+	return err
 }
 
 func (p *Playground) start(ctx context.Context) error {

@@ -3,6 +3,7 @@ package playground
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +23,22 @@ import (
 	"ferry.dev/ferry/playground/pki"
 	"ferry.dev/ferry/playground/process"
 )
+
+// TestOneAtATime: who is to be alone waits until the other has stopped, and no longer than it is told.
+func TestOneAtATime(t *testing.T) {
+	g := NewWithT(t)
+	place := fmt.Sprintf("test-%d", os.Getpid())
+	first, second := newPlayground(t.TempDir(), Options{Name: "first"}), newPlayground(t.TempDir(), Options{Name: "second"})
+	g.Expect(first.awaitTurn(t.Context(), place)).To(Succeed())
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	g.Expect(second.awaitTurn(impatient, place)).To(MatchError(context.Canceled))
+	waited := make(chan error, 1)
+	go func() { waited <- second.awaitTurn(t.Context(), place) }()
+	g.Expect(first.Stop()).To(Succeed())
+	g.Eventually(waited).WithTimeout(time.Minute).Should(Receive(BeNil()))
+	g.Expect(second.Stop()).To(Succeed())
+}
 
 func TestOptions(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -35,6 +35,9 @@ func (s *Server) tell(id string, j job) info {
 	told := info{ID: id, Submission: id, Status: running, Entrypoint: j.entrypoint, Start: j.began.UnixMilli(), Message: "Job is running."}
 	runFor, fails := runs(id, s.runFor)
 	end := j.began.Add(runFor)
+	if j.began.Before(s.ended) && s.ended.Before(end) {
+		end = s.ended
+	}
 	switch {
 	case !j.stopped.IsZero():
 		told.Status, told.Message, told.End = stopped, "Job was stopped.", j.stopped.UnixMilli()

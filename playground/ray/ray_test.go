@@ -110,3 +110,18 @@ func TestServeApplications(t *testing.T) {
 	code, _ = ask("GET", "http://10.0.0.7:8000/-/healthz", "")
 	g.Expect(code).To(Equal(http.StatusOK))
 }
+
+func TestJobsEndWhenTold(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	s := newServer(time.Hour, func() time.Time { return now })
+	early := job{began: now}
+	now = now.Add(time.Minute)
+	g.Expect(s.tell("train", early).Status).To(Equal(running))
+	s.EndJobs()
+	late := job{began: now}
+	now = now.Add(time.Second)
+	g.Expect(s.tell("train", early)).To(And(HaveField("Status", succeeded), HaveField("End", now.Add(-time.Second).UnixMilli())))
+	g.Expect(s.tell("fail-train", early).Status).To(Equal(failed))
+	g.Expect(s.tell("train", late).Status).To(Equal(running), "one that began later")
+}

@@ -26,8 +26,10 @@ type Server struct {
 	runFor   time.Duration
 	now      func() time.Time
 
-	mu    sync.Mutex // guards heads
+	mu    sync.Mutex // guards what follows
 	heads map[string]*head
+	// ended is when all jobs that had begun were told to end.
+	ended time.Time
 }
 
 // head is what one Ray cluster knows.
@@ -67,6 +69,13 @@ func newServer(runFor time.Duration, now func() time.Time) *Server {
 
 // URL is what HTTP_PROXY has to say.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
+
+// EndJobs ends all jobs that have begun, as if their time was over.
+func (s *Server) EndJobs() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = s.now()
+}
 
 // Close ends the server.
 func (s *Server) Close() { _ = s.http.Close() }

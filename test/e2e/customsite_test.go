@@ -1,16 +1,12 @@
 package e2e_test
 
 import (
-	"fmt"
 	"net/http"
-	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -204,33 +200,8 @@ func (s *customSite) customCreations(job string) map[string]int {
 
 var customRights sync.Once
 
-// letFerry applies what ferry prints for its configuration: its rights in all clusters, and its webhooks.
+// letFerry gives Ferry what it prints for its configuration: its rights in all clusters, and its webhooks.
 func (s *customSite) letFerry() {
-	customRights.Do(func() {
-		config := filepath.Join(fleet.Dir(), "ferry", "config.yaml")
-		for _, c := range fleet.Clusters() {
-			command := "worker-role"
-			if c.IsManager() {
-				command = "manager-role"
-			}
-			code, printed := runFerry(s.t, command, "--config", config)
-			s.Expect(code).To(BeZero(), printed)
-			objects, err := manifest.Parse([]byte(printed))
-			s.Expect(err).NotTo(HaveOccurred())
-			objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Secret" })
-			if c.IsManager() {
-				s.Expect(manifest.Webhooks(objects, s.ferryEndpoint(), nil)).To(Succeed())
-			}
-			s.Expect(manifest.Apply(s.ctx, c.Client(), objects...)).To(Succeed())
-		}
-	})
-}
-
-// ferryEndpoint is where the manager reaches Ferry's webhooks.
-func (s *customSite) ferryEndpoint() manifest.Endpoint {
 	s.t.Helper()
-	now := &admissionregistrationv1.MutatingWebhookConfiguration{}
-	s.Expect(manager().Get(s.ctx, client.ObjectKey{Name: "zz-ferry-mutating-webhook-configuration"}, now)).To(Succeed())
-	ferry := fleet.Ferry()
-	return manifest.Endpoint{Address: fmt.Sprintf("%s:%d", ferry.WebhookHost, ferry.WebhookPort), CA: now.Webhooks[0].ClientConfig.CABundle}
+	customRights.Do(func() { s.Expect(fleet.GrantByConfig(s.ctx)).To(Succeed()) })
 }

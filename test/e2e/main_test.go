@@ -62,7 +62,7 @@ func run(m *testing.M) int {
 	ctx, cancel := context.WithTimeout(interrupted, startWithin)
 	defer cancel()
 	p, err := playground.Start(ctx, playground.Options{
-		Name: fmt.Sprintf("e2e-%d", os.Getpid()), Workers: 2, Ferry: true,
+		Name: fmt.Sprintf("e2e-%d", os.Getpid()), Workers: 2, Ferry: true, Alone: true,
 		FerryConfig: ferryConfig, FerryArgs: []string{"--v=2", "--log-format=text"},
 		Frameworks: []string{operator.All}, CRDsOf: []string{operator.All},
 		Progress: os.Stderr, Keep: os.Getenv("FERRY_E2E_KEEP") != "",
