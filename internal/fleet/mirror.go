@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
-	"slices"
 	"strconv"
 	"time"
 
@@ -76,7 +75,7 @@ func (m *mirror) findAll(value string) ([]client.Object, error) {
 	}
 	var found []client.Object
 	for _, obj := range objs {
-		if o, ok := obj.(client.Object); ok && slices.Contains(m.index(o), value) {
+		if o, ok := obj.(client.Object); ok && m.index.Is(o, value) {
 			found = append(found, o)
 		}
 	}
@@ -127,17 +126,17 @@ func (c *conn) startMirror(ctx context.Context, what mirrored) (*mirror, error) 
 
 // indexed adds an index to an informer that has not started, and returns its store. The index of a controller-runtime
 // cache would hold each object twice, and can be read by a copy only.
-func indexed(informer cache.Informer, extract Index) (toolscache.Indexer, error) {
+func indexed(informer cache.Informer, index Index) (toolscache.Indexer, error) {
 	shared, ok := informer.(toolscache.SharedIndexInformer)
 	if !ok {
 		return nil, fmt.Errorf("%T has no store", informer)
 	}
-	if extract == nil {
+	if index.Of == nil {
 		return shared.GetIndexer(), nil
 	}
 	err := shared.AddIndexers(toolscache.Indexers{jobIndex: func(in any) ([]string, error) {
 		if obj, ok := in.(client.Object); ok {
-			values := extract(obj)
+			values := index.Of(obj)
 			for i := range values {
 				values[i] = bucketOf(values[i])
 			}

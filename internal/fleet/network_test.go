@@ -81,7 +81,10 @@ func startFleet(t *testing.T, change func(*Options)) (*Fleet, *seen) {
 	told := &seen{}
 	options := Options{
 		Kinds: []schema.GroupVersionKind{jobKind, jobSetKind}, Origin: "me", Scheme: scheme,
-		Index:         func(obj client.Object) []string { return []string{"of-" + obj.GetName()} },
+		Index: Index{
+			Of: func(obj client.Object) []string { return []string{"of-" + obj.GetName()} },
+			Is: func(obj client.Object, value string) bool { return value == "of-"+obj.GetName() },
+		},
 		ProbeInterval: 50 * time.Millisecond, ProbeTimeout: time.Second, FailureThreshold: 3,
 		RequestTimeout: 5 * time.Second, SyncTimeout: 20 * time.Second, KindRecheck: 50 * time.Millisecond,
 		Backoff: Backoff{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond},

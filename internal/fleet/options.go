@@ -24,7 +24,7 @@ type Options struct {
 	Origin string
 	// Scheme must know Kueue's v1beta2.
 	Scheme *runtime.Scheme
-	// Index lets the cached objects of ours be found by values of theirs; nil if they need not be.
+	// Index lets the cached objects of ours be found by values of theirs; empty if they need not be.
 	Index Index
 	// Lean takes out of a worker's Workload of ours what nobody reads, before it is cached; nil: nothing.
 	Lean func(worker string, wl *kueue.Workload)
@@ -62,8 +62,13 @@ type Options struct {
 	shared  *shared
 }
 
-// Index gives the values by which Conn.FindAll finds an object.
-type Index func(client.Object) []string
+// Index is how Conn.FindAll finds objects.
+type Index struct {
+	// Of gives the values by which an object is found.
+	Of func(client.Object) []string
+	// Is tells whether a value is one of them, without making them all.
+	Is func(obj client.Object, value string) bool
+}
 
 // Backoff doubles from Initial to Max; 1 s and 30 s.
 type Backoff struct{ Initial, Max time.Duration }

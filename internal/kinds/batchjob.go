@@ -27,7 +27,7 @@ var batchJob = Kind{
 		{"spec", "activeDeadlineSeconds"}, {"spec", "backoffLimit"}, {"spec", "maxFailedIndexes"}, {"spec", "podReplacementPolicy"},
 	},
 	project: dropGenerated,
-	ended:   func(job *unstructured.Unstructured) bool { return jobEnded(statusOfJob(job)) },
+	ended:   whenTrue(string(batchv1.JobComplete), string(batchv1.JobFailed)),
 	ready:   batchReady,
 	ran:     counted("failed"),
 	reflect: reflectJob,
@@ -176,11 +176,6 @@ func jobOf(obj *unstructured.Unstructured) *batchv1.Job {
 	// The API server validated the object as a Job.
 	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, job)
 	return job
-}
-
-// statusOfJob is read on every look at a job; the rest, of which the pod template is most, is not.
-func statusOfJob(obj *unstructured.Unstructured) batchv1.JobStatus {
-	return jobOf(&unstructured.Unstructured{Object: map[string]any{"status": obj.Object["status"]}}).Status
 }
 
 func jobEnded(s batchv1.JobStatus) bool {

@@ -141,7 +141,8 @@ func (k *Kind) stoppedStatus(was map[string]any, now time.Time) map[string]any {
 // whenTrue tells from conditions that a job is over: any of these types is true.
 func whenTrue(types ...string) func(*unstructured.Unstructured) bool {
 	return func(job *unstructured.Unstructured) bool {
-		conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
+		found, _, _ := unstructured.NestedFieldNoCopy(job.Object, "status", "conditions")
+		conditions, _ := found.([]any)
 		return slices.ContainsFunc(conditions, func(c any) bool { return saysTrue(c, types...) })
 	}
 }

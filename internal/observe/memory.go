@@ -66,6 +66,8 @@ type Memory struct {
 	unstarted map[kinds.Ref]string
 	// refusals are those of statuses by the manager, by object.
 	refusals map[kinds.Ref]map[types.UID]plan.Refusal
+	// hashes are those of the specs of jobs' Workloads. What is in it is never changed, only replaced.
+	hashes map[kinds.Ref]hashes
 	// past are the claims that were seen. What is in it is never changed, only replaced.
 	past map[kinds.Ref]map[types.UID]plan.Past
 }
@@ -87,7 +89,7 @@ func NewMemory() *Memory {
 		hosts: map[kinds.Ref]string{}, families: map[string]*family{}, relatives: map[kinds.Ref]string{}, missing: byJob[time.Time]{}, sought: byJob[plan.Sought]{}, gone: byJob[time.Time]{},
 		rests: byJob[rest]{}, failing: map[onKind]*failing{}, claims: map[kinds.Ref]claim{}, refusals: map[kinds.Ref]map[types.UID]plan.Refusal{}, troubles: byJob[map[string]trouble]{},
 		pruned: map[kinds.Ref]map[types.UID]plan.Pruned{}, asked: byJob[asked]{}, unstarted: map[kinds.Ref]string{},
-		facts: byJob[map[plan.Fact]time.Time]{}, past: map[kinds.Ref]map[types.UID]plan.Past{},
+		facts: byJob[map[plan.Fact]time.Time]{}, past: map[kinds.Ref]map[types.UID]plan.Past{}, hashes: map[kinds.Ref]hashes{},
 	}
 }
 
@@ -190,6 +192,7 @@ func (m *Memory) Forget(ref kinds.Ref) {
 	delete(m.sought, ref)
 	delete(m.facts, ref)
 	delete(m.past, ref)
+	delete(m.hashes, ref)
 	delete(m.gone, ref)
 }
 

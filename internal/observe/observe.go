@@ -39,12 +39,18 @@ func OwnerIndex(obj client.Object) []string {
 	}
 }
 
-// CopyIndex gives a worker's Workload or pod its index value.
-func CopyIndex(obj client.Object) []string {
-	if ref, ours := kinds.CopyOf(obj); ours {
-		return []string{ref.String()}
-	}
-	return nil
+// CopyIndex finds a worker's Workloads and pods by their job.
+var CopyIndex = fleet.Index{
+	Of: func(obj client.Object) []string {
+		if ref, ours := kinds.CopyOf(obj); ours {
+			return []string{ref.String()}
+		}
+		return nil
+	},
+	Is: func(obj client.Object, value string) bool {
+		ref, ours := kinds.CopyOf(obj)
+		return ours && ref.Is(value)
+	},
 }
 
 // Observer reads the caches of the manager and of all workers.
@@ -74,9 +80,11 @@ func (o *Observer) Snapshot(ctx context.Context, ref kinds.Ref) (plan.Snapshot, 
 	}
 	s.Told = o.Memory.told.of(ref)
 	s.Past = o.Memory.pastOf(ref, s.Workloads)
+	s.SpecHashes = o.Memory.specHashesOf(ref, s.Workloads)
 	s.Host, s.Pruned = o.Memory.host(ref, claimOf(s.Workloads)), o.Memory.prunedOf(ref)
 	s.Refused = o.Memory.refusalsOf(ref)
 	s.ClaimedSince = o.Memory.claimedSince(ref, claimOf(s.Workloads), s.Now)
+	s.Workers = make([]plan.Worker, 0, len(names)+1)
 	for _, name := range names {
 		w, err := o.worker(&s, name, true)
 		if err != nil {

@@ -87,8 +87,8 @@ func (m *Memory) troubleOf(worker string, ref kinds.Ref) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	troubles, _ := m.troubles.at(place{worker, ref})
-	for _, what := range slices.Sorted(maps.Keys(troubles)) {
-		return troubles[what].why
+	if len(troubles) == 0 {
+		return ""
 	}
-	return ""
+	return troubles[slices.Min(slices.Collect(maps.Keys(troubles)))].why
 }

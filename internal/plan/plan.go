@@ -47,6 +47,8 @@ type Snapshot struct {
 	// Past is what this process knows of the claims on each Workload, by its UID. It knows
 	// nothing of one that is missing.
 	Past map[types.UID]Past
+	// SpecHashes are what kinds.SpecHash gives for Workloads, by UID, where that is known already.
+	SpecHashes map[types.UID]string
 	// Pruned are the objects, by UID, of whose last mirrored status the manager's
 	// API server did not keep all, as it knows fewer fields than the worker's.
 	Pruned map[types.UID]Pruned

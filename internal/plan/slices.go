@@ -77,6 +77,9 @@ func (v *view) setSliceCopiesApart(w *Worker) {
 // keepReplaced keeps the copies of earlier slices for as long as they are needed
 // there: Kueue stops a job whose Workload is gone, so it must have seen the next one first.
 func (v *view) keepReplaced(w *Worker) {
+	if len(v.replaced[w.Name]) == 0 {
+		return
+	}
 	var kept []*kueue.Workload
 	for _, c := range v.replaced[w.Name] {
 		if w.Name == v.claim() && !v.isResliced(w) && isOf(c, byName(v.slices, c.Name)) {

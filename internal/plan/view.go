@@ -55,10 +55,17 @@ type copyMarks struct{ reservation, specHash string }
 func (v *view) marksFor(wl *kueue.Workload) *copyMarks {
 	m := v.marksOf[wl.UID]
 	if m == nil {
-		m = &copyMarks{reservation: Reservation(wl), specHash: kinds.SpecHash(wl)}
+		m = &copyMarks{reservation: Reservation(wl), specHash: v.specHash(wl)}
 		v.marksOf[wl.UID] = m
 	}
 	return m
+}
+
+func (v *view) specHash(wl *kueue.Workload) string {
+	if hash := v.SpecHashes[wl.UID]; hash != "" {
+		return hash
+	}
+	return kinds.SpecHash(wl)
 }
 
 func newView(s Snapshot) *view {

@@ -31,7 +31,7 @@ type link struct {
 }
 
 func (l *link) Reader() client.Reader {
-	return cache.Reader{Cache: l.cache, Index: observe.CopyIndex, Refuse: l.refuse}
+	return cache.Reader{Cache: l.cache, Index: observe.CopyIndex.Of, Refuse: l.refuse}
 }
 
 // Find implements fleet.Conn.
@@ -56,7 +56,7 @@ func (l *link) FindAll(gvk schema.GroupVersionKind, job string) ([]client.Object
 	if err := l.refuse(gvk.Kind); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(l.cache.Shown(gvk.Kind), func(obj client.Object) bool { return !slices.Contains(observe.CopyIndex(obj), job) }), nil
+	return slices.DeleteFunc(l.cache.Shown(gvk.Kind), func(obj client.Object) bool { return !observe.CopyIndex.Is(obj, job) }), nil
 }
 
 func (l *link) refuse(kind string) error {
