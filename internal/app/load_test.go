@@ -50,7 +50,7 @@ func TestLookIsCheap(t *testing.T) {
 		i++
 		l.look(t, l.refs[i%len(l.refs)])
 	})
-	if most := float64(25 * *loadWorkers); allocations > most {
+	if most := float64(18 * *loadWorkers); allocations > most {
 		t.Errorf("a look at a job takes %v allocations, more than %v", allocations, most)
 	}
 }

@@ -58,3 +58,19 @@ func TestWorkerTakenOutOfTheConfigIsWithdrawnFrom(t *testing.T) {
 	s.awaitNothingOn(worker)
 	s.Expect(doubles()).To(BeEmpty())
 }
+
+func TestCheckThatLeadsElsewhereIsWithdrawnFrom(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	doubles := s.watchForDoubles("train")
+	s.submit("train", fixtures.RunsOn())
+	worker, _ := s.awaitRunning("train")
+	config := &kueue.MultiKueueConfig{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-new"}, Spec: kueue.MultiKueueConfigSpec{Clusters: []string{other(worker)}}}
+	s.putOn("manager", config)
+	update(s, "manager", &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, func(c *kueue.AdmissionCheck) {
+		c.Spec.Parameters.Name = config.Name
+	})
+	s.awaitRunningOn(other(worker), "train")
+	s.awaitNothingOn(worker)
+	s.Expect(doubles()).To(BeEmpty())
+}
