@@ -23,8 +23,12 @@ const (
 	FailAnnotation = "playground.ferry.dev/fail"
 )
 
-// ClusterLabel on a node names the cluster that it is in.
-const ClusterLabel = "playground.ferry.dev/cluster"
+// Labels on nodes: the cluster that one is in, and where in its data center. Two nodes share a rack, two racks a block.
+const (
+	ClusterLabel = "playground.ferry.dev/cluster"
+	BlockLabel   = "playground.ferry.dev/block"
+	RackLabel    = "playground.ferry.dev/rack"
+)
 
 //go:embed stages.yaml
 var stages string
@@ -59,7 +63,7 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 		return err
 	}
 	for i := range c.p.options.NodesPerWorker {
-		if err := c.create(ctx, fakeNode(c.Name, fmt.Sprintf("%s-node-%d", c.Name, i+1))); err != nil {
+		if err := c.create(ctx, fakeNode(c.Name, i)); err != nil {
 			return err
 		}
 	}
@@ -77,7 +81,9 @@ func renderStages(runFor time.Duration) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func fakeNode(cluster, name string) *corev1.Node {
+// fakeNode is the node of a cluster with this number, from 0.
+func fakeNode(cluster string, number int) *corev1.Node {
+	name := fmt.Sprintf("%s-node-%d", cluster, number+1)
 	resources := corev1.ResourceList{
 		corev1.ResourceCPU:    resource.MustParse("1000"),
 		corev1.ResourceMemory: resource.MustParse("4Ti"),
@@ -88,6 +94,7 @@ func fakeNode(cluster, name string) *corev1.Node {
 			Name: name,
 			Labels: map[string]string{
 				corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64", ClusterLabel: cluster,
+				BlockLabel: fmt.Sprintf("%s-block-%d", cluster, number/4+1), RackLabel: fmt.Sprintf("%s-rack-%d", cluster, number/2+1),
 			},
 		},
 		Status: corev1.NodeStatus{Capacity: resources, Allocatable: resources},

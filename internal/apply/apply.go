@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -72,6 +73,9 @@ func (a *Applier) OnManager(ctx context.Context, ref kinds.Ref, action plan.Acti
 func (a *Applier) check(ctx context.Context, ref kinds.Ref, act plan.SetCheck) error {
 	err := a.admission(ctx, ref, act.Workload, func(wl *kueue.Workload) {
 		a.setCheck(wl, act.Check, act.State, act.Message, false)
+		if act.State == kueue.CheckStateReady {
+			endTopologyDelay(wl)
+		}
 	})
 	if err != nil {
 		return err
@@ -94,6 +98,18 @@ func (a *Applier) check(ctx context.Context, ref kinds.Ref, act plan.SetCheck) e
 		a.Metrics.admitted(act.Workload, *act.Workload.Status.ClusterName)
 	}
 	return nil
+}
+
+// endTopologyDelay lets Kueue admit a Workload whose nodes are a worker's affair: with the check Ready, they are found.
+func endTopologyDelay(wl *kueue.Workload) {
+	if !plan.DelaysTopology(wl) {
+		return
+	}
+	for i := range wl.Status.Admission.PodSetAssignments {
+		if a := &wl.Status.Admission.PodSetAssignments[i]; a.DelayedTopologyRequest != nil {
+			a.DelayedTopologyRequest = ptr.To(kueue.DelayedTopologyRequestStateReady)
+		}
+	}
 }
 
 // isReady tells whether the check was Ready before, so that only its message changes.

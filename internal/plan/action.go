@@ -37,7 +37,7 @@ type Claim struct {
 	Message  string
 }
 
-// SetCheck writes our admission check's state and message.
+// SetCheck writes our admission check's state and message. With Ready go the Workload's topology requests, if they wait for that.
 type SetCheck struct {
 	Workload *kueue.Workload
 	Check    kueue.AdmissionCheckReference

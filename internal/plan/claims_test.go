@@ -3,6 +3,7 @@ package plan_test
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -25,6 +26,15 @@ var (
 )
 
 func started(s *plan.Snapshot) { s.Jobs[0].Object["spec"].(map[string]any)["suspend"] = false }
+
+// topologyDelayed: Kueue on the manager leaves the choice of nodes to whoever runs the job.
+func topologyDelayed(state kueue.DelayedTopologyRequestState) with {
+	return manager(func(wl *kueue.Workload) {
+		wl.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{
+			Name: "main", Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{corev1.ResourceCPU: "racks"}, DelayedTopologyRequest: &state,
+		}}}
+	})
+}
 
 func managerStatus(status map[string]any) with {
 	return func(s *plan.Snapshot) { s.Jobs[0].Object["status"] = status }
@@ -75,6 +85,8 @@ var claims = []ruleCase{
 	{rule: "ReadyWithoutClaim", name: "retries", when: snap(check(kueue.CheckStateReady)), does: retry, because: "no admitting cluster", unless: snap(claimedBy("w1")), then: "Claimed"},
 	{rule: "OutOfSync", name: "on the claim's worker", when: snap(claimedBy("w1"), copyCondition("w1", kueue.WorkloadFinished, "OutOfSync")), does: retry, because: `"w1"`,
 		unless: snap(claimedBy("w1"), copyCondition("w1", kueue.WorkloadFinished, "Succeeded")), then: "FinishedOnWorker"},
+	{rule: "Claimed", name: "its nodes are the worker's affair", when: snap(claimedBy("w1"), started, check(kueue.CheckStateReady), topologyDelayed(kueue.DelayedTopologyRequestStatePending)), does: "manager: set check of wl to Ready"},
+	{rule: "Claimed", name: "its nodes are found", when: snap(claimedBy("w1"), started, check(kueue.CheckStateReady), topologyDelayed(kueue.DelayedTopologyRequestStateReady)), does: ""},
 	{rule: "Claimed", name: "an ended loser holds up nothing", when: snap(claimedBy("w1"), offered("w2"), finishedOn("w2", time.Minute)), does: "w2: delete Workload wl"},
 	{rule: "FinishedOnWorker", name: "mirrors first", when: snap(claimedBy("w1"), started, finishedOn("w1", time.Minute), jobStatus("w1", ended)), does: mirrors, because: `worker "w1"`,
 		unless: snap(claimedBy("w1"), started, jobStatus("w1", ended)), then: "Claimed"},

@@ -242,7 +242,7 @@ func (v *view) progress(w *Worker) string {
 		case isMisplaced(reserved.Reason):
 			return " (" + reserved.Message + ")"
 		default:
-			return " (waits for quota)"
+			return " (" + reason.WaitsThere(reserved.Reason, reserved.Message) + ")"
 		}
 	}
 	if w.Trouble != "" {

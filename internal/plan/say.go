@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -78,9 +80,22 @@ func (v *view) settle(p *Plan, state kueue.CheckState, message string, warning b
 func (v *view) settleOne(p *Plan, wl *kueue.Workload, state kueue.CheckState, message string, warning bool) {
 	message = reason.Fit(message)
 	p.Because = message
-	if c := v.check(wl); c != nil && c.State != state && !isTrue(wl, kueue.WorkloadFinished) {
+	c := v.check(wl)
+	switch {
+	case c == nil || isTrue(wl, kueue.WorkloadFinished):
+	case c.State != state:
 		p.manager(SetCheck{Workload: wl, Check: v.Check, State: state, Message: message, Event: true, Warning: warning})
+	case state == kueue.CheckStateReady && DelaysTopology(wl):
+		p.manager(SetCheck{Workload: wl, Check: v.Check, State: state, Message: c.Message})
 	}
+}
+
+// DelaysTopology tells whether Kueue on the manager waits to hear that a topology was found: nodes are chosen by the
+// worker, and which they are means nothing here. Kueue admits such a Workload once no request is Pending.
+func DelaysTopology(wl *kueue.Workload) bool {
+	return wl.Status.Admission != nil && slices.ContainsFunc(wl.Status.Admission.PodSetAssignments, func(a kueue.PodSetAssignment) bool {
+		return a.DelayedTopologyRequest != nil && *a.DelayedTopologyRequest == kueue.DelayedTopologyRequestStatePending
+	})
 }
 
 // mirrorAll brings everything that the worker shows of the job to the manager.

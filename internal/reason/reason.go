@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // Event is the reason and action of events about a Workload's dispatch.
@@ -132,6 +134,24 @@ func GoesOnWorker(what, worker string) string {
 // GoneFromWorker says that what ran there was deleted there, so that it failed.
 func GoneFromWorker(what, worker string) string {
 	return fmt.Sprintf("The %s is gone from worker %q, and counts as failed", what, worker)
+}
+
+// WaitsThere says why Kueue on a worker has not reserved quota for a job, by the reason and the message of its condition
+// QuotaReserved, in words that seldom change. Kueue has reasons of their own for these only with its gate
+// UnadmittedWorkloadsObservability; without it, that there is no place in the topology can be told from its message alone.
+func WaitsThere(why, message string) string {
+	switch {
+	case why == kueue.WorkloadQuotaReservedReasonTopologyPlacementFailed, strings.Contains(message, "doesn't allow to fit"):
+		return "no place in its topology"
+	case why == kueue.WorkloadQuotaReservedReasonNoMatchingFlavor:
+		return "no flavor of its queue fits the job's node selectors and tolerations"
+	case why == kueue.WorkloadQuotaReservedReasonExceedsMaxQuota:
+		return "asks for more than its queue can ever have"
+	case why == kueue.WorkloadQuotaReservedReasonSuspended:
+		return "its queue is stopped"
+	default:
+		return "waits for quota"
+	}
 }
 
 // Adopting says where Ferry takes over what MultiKueue made.

@@ -30,7 +30,11 @@ type managedKind struct {
 
 // edits are what an operator and Kueue allow while a job runs, and what else is special about its kinds.
 var edits = map[string]map[string]func(*testing.T){
-	"kuberay": {"rayservice config": editServeConfig, "raycluster replicas": editReplicas},
+	"jobset": {"jobset in racks": inRacks("jobset", "spec.replicatedJobs.*.template.spec.template")},
+	"kuberay": {
+		"rayservice config": editServeConfig, "raycluster replicas": editReplicas,
+		"rayjob in racks": inRacks("rayjob", "spec.rayClusterSpec.headGroupSpec.template", "spec.rayClusterSpec.workerGroupSpecs.*.template"),
+	},
 	"trainer": {"trainjob of a TrainingRuntime": runsByTrainingRuntime},
 }
 

@@ -201,6 +201,10 @@ func TestLeaderWorkerSet(t *testing.T) {
 		t.Parallel()
 		rollsOut(t)
 	})
+	t.Run("in racks", func(t *testing.T) {
+		t.Parallel()
+		inRacks("leaderworkerset", "spec.leaderWorkerTemplate.leaderTemplate", "spec.leaderWorkerTemplate.workerTemplate")(t)
+	})
 	t.Run("gets another priority", func(t *testing.T) {
 		t.Parallel()
 		s, set, worker := newLeaderWorkerSet(t, func(s *site, set *unstructured.Unstructured) {

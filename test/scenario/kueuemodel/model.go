@@ -30,6 +30,9 @@ type Model struct {
 	Manager bool
 	// Ungated is set on a manager where Ferry's webhook does not see new pods.
 	Ungated bool
+	// Topology is set on a manager whose flavor has a topology: a Workload is admitted there only once somebody says
+	// that its nodes were found.
+	Topology bool
 	// Checks are the admission checks of the manager's only ClusterQueue.
 	Checks []kueue.AdmissionCheckReference
 	// Capacity is how many Workloads may hold quota at once.

@@ -3,7 +3,9 @@ package kueuemodel
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/test/scenario/cluster"
@@ -48,7 +50,7 @@ func (m *Model) admission(wl *kueue.Workload) []Step {
 		})}
 	case anyCheck(wl, kueue.CheckStateRetry):
 		return []Step{m.kueue("evict for a check", wl, m.evicts(kueue.WorkloadEvictedByAdmissionCheck, "a check asked to retry"))}
-	case !is(wl, kueue.WorkloadAdmitted) && !anyCheck(wl, kueue.CheckStatePending):
+	case !is(wl, kueue.WorkloadAdmitted) && !anyCheck(wl, kueue.CheckStatePending) && !waitsForTopology(wl):
 		admit := m.kueue("admit", wl, func(wl *kueue.Workload) {
 			m.set(wl, kueue.WorkloadAdmitted, true, "Admitted", "The workload is admitted")
 		})
@@ -95,12 +97,24 @@ func (m *Model) reserve(wl *kueue.Workload) {
 	if IsUnrequested(wl) {
 		wl.Status.Admission.PodSetAssignments = []kueue.PodSetAssignment{{Name: wl.Spec.PodSets[0].Name}}
 	}
+	if m.Topology && !IsUnrequested(wl) {
+		wl.Status.Admission.PodSetAssignments = []kueue.PodSetAssignment{{
+			Name: wl.Spec.PodSets[0].Name, Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{corev1.ResourceCPU: "racks"},
+			DelayedTopologyRequest: ptr.To(kueue.DelayedTopologyRequestStatePending),
+		}}
+	}
 	m.set(wl, kueue.WorkloadQuotaReserved, true, "QuotaReserved", "Quota reserved in ClusterQueue "+Queue)
 	for _, condition := range []string{kueue.WorkloadEvicted, kueue.WorkloadPreempted} {
 		if is(wl, condition) {
 			m.set(wl, condition, false, "QuotaReserved", "Previously: gone")
 		}
 	}
+}
+
+func waitsForTopology(wl *kueue.Workload) bool {
+	return wl.Status.Admission != nil && slices.ContainsFunc(wl.Status.Admission.PodSetAssignments, func(a kueue.PodSetAssignment) bool {
+		return ptr.Deref(a.DelayedTopologyRequest, "") == kueue.DelayedTopologyRequestStatePending
+	})
 }
 
 // evicts returns the change that Kueue's eviction makes, all in one write.
@@ -192,6 +206,17 @@ func outOfSync(wl *kueue.Workload) bool {
 	return slices.ContainsFunc(wl.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == kueue.WorkloadFinished && c.Status == metav1.ConditionTrue && c.Reason == kueue.WorkloadFinishedReasonOutOfSync
 	})
+}
+
+// DelayTopology makes an admitted Workload look as if nobody had said that its nodes were found.
+func (m *Model) DelayTopology(wl *kueue.Workload) bool {
+	if wl.Status.Admission == nil || len(wl.Status.Admission.PodSetAssignments) == 0 {
+		return false
+	}
+	m.Cluster.Kueue(cluster.KeyOf(wl), func(wl *kueue.Workload) {
+		wl.Status.Admission.PodSetAssignments[0].DelayedTopologyRequest = ptr.To(kueue.DelayedTopologyRequestStatePending)
+	})
+	return true
 }
 
 // FinishOutOfSync ends a Workload as Kueue does when its job is unlike it.

@@ -28,6 +28,8 @@ type book struct {
 	clear map[string]map[string]bool
 	// results are the ends of jobs on the worker that held their claim, by the UID on the manager.
 	results map[types.UID]result
+	// killed are the pods of which a copy was deleted on its worker before it ended, by their UIDs on the manager.
+	killed map[types.UID]bool
 }
 
 type offer struct{ workload, reservation, worker string }
@@ -40,7 +42,7 @@ type result struct {
 func newBook() *book {
 	return &book{
 		claims: map[offer]bool{}, nominations: map[offer]bool{}, admitted: map[offer]bool{}, placed: map[offer]bool{},
-		clear: map[string]map[string]bool{}, results: map[types.UID]result{},
+		clear: map[string]map[string]bool{}, results: map[types.UID]result{}, killed: map[types.UID]bool{},
 	}
 }
 
@@ -116,10 +118,16 @@ func (w *World) noteEnd(old client.Object, job *unstructured.Unstructured) {
 	if r, known := w.book.results[job.GetUID()]; known && r.success != success {
 		w.Violation("invariant 4: job %s ended with success=%v on %s, and with success=%v on the manager", job.GetName(), r.success, r.worker, success)
 	}
+	if isPod(job) && serves(job) && !w.book.killed[job.GetUID()] {
+		w.Violation("invariant 4: pod %s, which has no end, failed on the manager, though nobody deleted it on a worker", job.GetName())
+	}
 }
 
 // noteWorker keeps the results, and checks who runs.
 func (w *World) noteWorker(worker *Worker, e cluster.Event) {
+	if pod, is := e.Old.(*unstructured.Unstructured); is && isPod(pod) && e.New == nil && ours(pod) && !endedAlready(pod) {
+		w.book.killed[origin(pod)] = true
+	}
 	if e.New == nil || cluster.IsPart(e.New) || !ours(e.New) {
 		return
 	}

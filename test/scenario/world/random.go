@@ -59,6 +59,7 @@ func newGame(r *rand.Rand) *game {
 		o.Checks = []string{"prov"}
 	}
 	g.world = New(o)
+	g.world.Kueue.Topology = r.IntN(4) == 0
 	for _, name := range g.sets {
 		g.world.Call(name, cluster.Set)
 	}

@@ -68,11 +68,13 @@ func serves(job *unstructured.Unstructured) bool {
 	return job.GetKind() == cluster.Set.Kind || policy == "Always"
 }
 
+func isPod(job *unstructured.Unstructured) bool { return job.GetKind() == cluster.Pod.Kind }
+
 // Unsettled are the manager's jobs without an end of which not all runs on one worker, and shows on the manager.
 func (w *World) Unsettled() []string {
 	var names []string
 	for _, job := range w.Manager.Jobs() {
-		if serves(job) && !w.runsWell(job) {
+		if ended, _ := kueuemodel.Ended(job); serves(job) && !ended && !w.runsWell(job) {
 			names = append(names, job.GetName())
 		}
 	}
@@ -86,7 +88,7 @@ func (w *World) runsWell(job *unstructured.Unstructured) bool {
 			return false
 		}
 	}
-	if job.GetKind() == cluster.Pod.Kind {
+	if isPod(job) {
 		return len(wls) == 1 && kueuemodel.Ready(job)
 	}
 	return w.isWhole(job, wls)
