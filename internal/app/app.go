@@ -159,7 +159,7 @@ func policy(c *config.Configuration, origin string, firstConnect time.Duration) 
 	}
 	return plan.Policy{
 		Origin: origin, Dispatcher: c.MultiKueue.DispatcherName, WorkerLostTimeout: c.MultiKueue.WorkerLostTimeout.Duration,
-		PlaceTimeout: c.Workers.PlaceTimeout.Duration, StartTimeout: c.MultiKueue.StartTimeout.Duration, FirstConnect: firstConnect,
+		PlaceTimeout: c.Workers.PlaceTimeout.Duration, Retain: c.MultiKueue.ObjectRetentionPolicies.RemoteObjects.AfterFinished.Duration, StartTimeout: c.MultiKueue.StartTimeout.Duration, FirstConnect: firstConnect,
 		Placement: placement.ByName(c.MultiKueue.DispatcherName, step, round),
 	}
 }

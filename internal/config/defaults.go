@@ -50,6 +50,8 @@ func (m *MultiKueue) setDefaults() {
 	m.WorkerLostTimeout = cmp.Or(m.WorkerLostTimeout, duration(kueueconfig.DefaultMultiKueueWorkerLostTimeout))
 	m.StartTimeout = cmp.Or(m.StartTimeout, duration(10*time.Minute))
 	m.WithdrawTimeout = cmp.Or(m.WithdrawTimeout, m.WorkerLostTimeout)
+	retained := &m.ObjectRetentionPolicies.RemoteObjects
+	retained.AfterFinished = cmp.Or(retained.AfterFinished, duration(0))
 	m.DispatcherName = cmp.Or(m.DispatcherName, DispatcherAllAtOnce)
 	for i := range m.ExternalFrameworks {
 		m.ExternalFrameworks[i].setDefaults()

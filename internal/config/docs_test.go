@@ -24,11 +24,12 @@ const document = "../../docs/configuration.md"
 
 // Defaults that the value alone would not tell.
 var derived = map[string]string{
-	"integrations.frameworks":                           "all of kinds.md",
-	"leaderElection.resourceNamespace":                  "the value of `namespace`",
-	"multiKueue.externalFrameworks[].managedBy":         "`spec.managedBy`",
-	"multiKueue.externalFrameworks[].statusSubresource": "`true`",
-	"multiKueue.origin":                                 "derived from the UID of the manager's namespace `kube-system`",
+	"integrations.frameworks":                                        "all of kinds.md",
+	"leaderElection.resourceNamespace":                               "the value of `namespace`",
+	"multiKueue.externalFrameworks[].managedBy":                      "`spec.managedBy`",
+	"multiKueue.externalFrameworks[].statusSubresource":              "`true`",
+	"multiKueue.objectRetentionPolicies.remoteObjects.afterFinished": "`0s`",
+	"multiKueue.origin":                                              "derived from the UID of the manager's namespace `kube-system`",
 }
 
 func TestDocumentHasEveryFieldAndFlag(t *testing.T) {

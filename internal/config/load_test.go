@@ -28,6 +28,7 @@ multiKueue:
   workerLostTimeout: 90s
   startTimeout: 2m
   withdrawTimeout: 10m
+  objectRetentionPolicies: {remoteObjects: {afterFinished: 1h}}
   dispatcherName: kueue.x-k8s.io/multikueue-dispatcher-incremental
   incrementalDispatcherConfig: {stepSize: 1, roundTimeout: 1m}
   externalFrameworks: [{name: PipelineRun.v1.tekton.dev}]

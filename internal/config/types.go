@@ -98,6 +98,8 @@ type MultiKueue struct {
 	StartTimeout *metav1.Duration `json:"startTimeout"`
 	// How long the deletion of a MultiKueueCluster may wait, by the finalizer `ferry.dev/withdraw`, until its jobs are offered elsewhere and nothing of Ferry's is left there; so also a kubeconfig that leads to another cluster all of a sudden. After that, an event says what was left behind. `0s` withdraws nothing. Default: `workerLostTimeout`. Ferry's own.
 	WithdrawTimeout *metav1.Duration `json:"withdrawTimeout"`
+	// What stays on the workers, and for how long.
+	ObjectRetentionPolicies ObjectRetentionPolicies `json:"objectRetentionPolicies"`
 	// Who chooses the workers a job is offered to: `kueue.x-k8s.io/multikueue-dispatcher-all-at-once`, `kueue.x-k8s.io/multikueue-dispatcher-incremental`, or the name of a controller of yours, which then sets `status.nominatedClusterNames` of each Workload.
 	DispatcherName string `json:"dispatcherName"`
 	// Only with the incremental dispatcher.
@@ -108,6 +110,18 @@ type MultiKueue struct {
 	ExternalFrameworks []ExternalFramework `json:"externalFrameworks,omitempty"`
 	// Not supported yet: setting it is an error. Give each MultiKueueCluster a kubeconfig.
 	ClusterProfile map[string]any `json:"clusterProfile,omitempty"`
+}
+
+// ObjectRetentionPolicies says how long objects stay that nobody needs to run.
+type ObjectRetentionPolicies struct {
+	// The copies of jobs on workers.
+	RemoteObjects RemoteObjects `json:"remoteObjects"`
+}
+
+// RemoteObjects are the copies of jobs on workers.
+type RemoteObjects struct {
+	// How long the copy of a job, with its pods and their logs, stays on the worker that ran it after its end, counted from the `Finished` condition on the manager. It holds no quota there, and never runs again. It goes at once when the job is deleted on the manager (so does `ttlSecondsAfterFinished` there), when its Workload there is, or when its worker is to be withdrawn from. `0s` removes it as soon as its result is on the manager. Ferry's own.
+	AfterFinished *metav1.Duration `json:"afterFinished"`
 }
 
 // IncrementalDispatcherConfig sets the pace of the incremental dispatcher.

@@ -98,6 +98,7 @@ func (m MultiKueue) validate(at *field.Path, known []string) field.ErrorList {
 		check(at.Child("origin"), m.Origin, content.IsLabelValue),
 		checkNotNegative(at.Child("workerLostTimeout"), m.WorkerLostTimeout),
 		checkNotNegative(at.Child("startTimeout"), m.StartTimeout),
+		checkNotNegative(at.Child("objectRetentionPolicies", "remoteObjects", "afterFinished"), m.ObjectRetentionPolicies.RemoteObjects.AfterFinished),
 		checkDispatcher(at.Child("dispatcherName"), m.DispatcherName),
 		m.validatePace(at.Child("incrementalDispatcherConfig")),
 		checkExternal(at.Child("externalFrameworks"), m.ExternalFrameworks, known),

@@ -166,6 +166,8 @@ type Policy struct {
 	PlaceTimeout time.Duration
 	// StartTimeout is how long a job keeps a worker where it does not start; 0: for ever.
 	StartTimeout time.Duration
+	// Retain is how long the copy of a job stays on its worker after its end.
+	Retain time.Duration
 	// FirstConnect is how long it may take to connect to a worker that answers, and to read it.
 	FirstConnect time.Duration
 }

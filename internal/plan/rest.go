@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,10 +23,35 @@ func (v *view) clearUp(p *Plan) {
 		p.again(left)
 		return
 	}
+	if left := v.retainedFor(w); left > 0 {
+		v.removeFromAllBut(p, w.Name)
+		v.showRest(p, w)
+		p.again(left)
+		return
+	}
 	v.removeFromAllBut(p)
 	if v.Kind != nil && (w == nil || w.Reachable && !w.Blind) {
 		v.showRest(p, w)
 	}
+}
+
+// retainedFor is how long the copies on the worker that ran the job stay there; zero if they are to go. Only what ended
+// there too stays: it holds no quota, and Kueue never starts it again.
+func (v *view) retainedFor(w *Worker) time.Duration {
+	if v.Policy.Retain <= 0 || v.Kind == nil || w == nil || w.Leaving || !v.endedThere(w) {
+		return 0
+	}
+	since := v.finishedSince()
+	if since.IsZero() {
+		since = v.Now // the manager's Workload is about to end
+	}
+	return since.Add(v.Policy.Retain).Sub(v.Now)
+}
+
+// endedThere tells whether the job is over by what its worker shows, where Kueue may have deleted the Workload since.
+func (v *view) endedThere(w *Worker) bool {
+	runs := slices.ContainsFunc(w.Workloads, func(c *kueue.Workload) bool { return v.endOf(w, c) != isResult })
+	return !runs && v.mayBeOver(w.Jobs...) && (len(w.Workloads) > 0 && len(w.Jobs) > 0 || v.allEnded(w.Jobs))
 }
 
 // restlessFor is how long what still runs of the job on its worker may do so; zero if nothing does.

@@ -212,6 +212,10 @@ func lostTimeout(d time.Duration) with {
 	return func(s *plan.Snapshot) { s.Policy.WorkerLostTimeout = d }
 }
 
+func retain(d time.Duration) with {
+	return func(s *plan.Snapshot) { s.Policy.Retain = d }
+}
+
 func outOfConfig(worker string, ago time.Duration) with {
 	return on(worker, func(_ *plan.Snapshot, w *plan.Worker) { w.InConfig, w.LostSince = false, now.Add(-ago) })
 }

@@ -125,6 +125,8 @@ func (s *session) workers(words []string) {
 			o.Checks = strings.Split(value, ",")
 		case name == "lost-timeout":
 			o.LostTimeout = duration(value)
+		case name == "retain":
+			o.Retain = duration(value)
 		case name == "capacity":
 			o.Capacity = number(value)
 		}

@@ -58,6 +58,9 @@ func newGame(r *rand.Rand) *game {
 	if r.IntN(4) == 0 {
 		o.Checks = []string{"prov"}
 	}
+	if r.IntN(4) == 0 {
+		o.Retain = pick(r, time.Minute, 10*time.Minute)
+	}
 	g.world = New(o)
 	g.world.Kueue.Topology = r.IntN(4) == 0
 	for _, name := range g.sets {
