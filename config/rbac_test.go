@@ -31,7 +31,8 @@ func TestWhatFerryMayDo(t *testing.T) {
 		want                         bool
 	}{
 		{"ferry-worker", "get list watch create patch delete", kueue, "workloads", true},
-		{"ferry-worker", "get update patch", kueue, "workloads/status", false},
+		{"ferry-worker", "patch", kueue, "workloads/status", true},
+		{"ferry-worker", "get update", kueue, "workloads/status", false},
 		{"ferry-worker", read, kueue, "localqueues", true},
 		{"ferry-worker", write, kueue, "localqueues", false},
 		{"ferry-worker", "get list watch create patch delete", "batch", "jobs", true},

@@ -163,6 +163,11 @@ func (c *Cluster) kueueConfig() (string, error) {
 	if c.IsManager() && !c.p.options.StockMultiKueue {
 		gates["MultiKueue"] = false
 	}
+	if !c.IsManager() {
+		for name, on := range c.p.options.WorkerGates {
+			gates[name] = on
+		}
+	}
 	config := map[string]any{
 		"apiVersion": "config.kueue.x-k8s.io/v1beta2",
 		"kind":       "Configuration",

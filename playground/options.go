@@ -41,6 +41,8 @@ type Options struct {
 	FerryConfig string
 	// FerryArgs are further flags for Ferry.
 	FerryArgs []string
+	// WorkerGates are feature gates of Kueue on the workers, besides those that it has on by itself.
+	WorkerGates map[string]bool
 	// StockMultiKueue leaves MultiKueue on in the manager's Kueue, with credentials for the workers in its
 	// namespace. It excludes Ferry.
 	StockMultiKueue bool

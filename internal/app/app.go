@@ -152,6 +152,14 @@ func addAll(mgr ctrl.Manager, runnables ...manager.Runnable) error {
 	return nil
 }
 
+// preemptionTimeout is zero where preemption is not orchestrated.
+func preemptionTimeout(o config.OrchestratedPreemption) time.Duration {
+	if !o.Enabled {
+		return 0
+	}
+	return o.Timeout.Duration
+}
+
 func policy(c *config.Configuration, origin string, firstConnect time.Duration) plan.Policy {
 	step, round := 0, c.MultiKueue.GCInterval.Duration
 	if i := c.MultiKueue.IncrementalDispatcherConfig; i != nil {
@@ -159,7 +167,8 @@ func policy(c *config.Configuration, origin string, firstConnect time.Duration) 
 	}
 	return plan.Policy{
 		Origin: origin, Dispatcher: c.MultiKueue.DispatcherName, WorkerLostTimeout: c.MultiKueue.WorkerLostTimeout.Duration,
-		PlaceTimeout: c.Workers.PlaceTimeout.Duration, Retain: c.MultiKueue.ObjectRetentionPolicies.RemoteObjects.AfterFinished.Duration, StartTimeout: c.MultiKueue.StartTimeout.Duration, FirstConnect: firstConnect,
+		PlaceTimeout: c.Workers.PlaceTimeout.Duration, StartTimeout: c.MultiKueue.StartTimeout.Duration, FirstConnect: firstConnect,
+		PreemptionTimeout: preemptionTimeout(c.MultiKueue.OrchestratedPreemption), Retain: c.MultiKueue.ObjectRetentionPolicies.RemoteObjects.AfterFinished.Duration,
 		Placement: placement.ByName(c.MultiKueue.DispatcherName, step, round),
 	}
 }

@@ -73,6 +73,8 @@ func (a *Applier) change(ctx context.Context, worker string, to client.Client, r
 		return a.ownWorkload(ctx, worker, to, ref, act)
 	case plan.SetPriority:
 		return a.setPriority(ctx, worker, to, ref, act)
+	case plan.OpenGate:
+		return a.openGate(ctx, worker, to, ref, act)
 	case plan.Resize:
 		return a.resize(ctx, worker, to, ref, act)
 	case plan.LetGo:
@@ -202,6 +204,16 @@ func (a *Applier) setPriority(ctx context.Context, worker string, to client.Clie
 	wl := act.Copy.DeepCopy()
 	wl.Spec.Priority = act.Priority
 	return a.patched(worker, ref, wl, to.Patch(ctx, wl, client.MergeFrom(act.Copy)))
+}
+
+func (a *Applier) openGate(ctx context.Context, worker string, to client.Client, ref kinds.Ref, act plan.OpenGate) error {
+	wl := act.Copy.DeepCopy()
+	wl.Status.PreemptionGates = slices.DeleteFunc(wl.Status.PreemptionGates, func(g kueue.PreemptionGateState) bool { return g.Name == kinds.PreemptionGate })
+	wl.Status.PreemptionGates = append(wl.Status.PreemptionGates, kueue.PreemptionGateState{
+		Name: kinds.PreemptionGate, Position: kueue.PreemptionGatePositionOpen, LastTransitionTime: act.At,
+	})
+	err := to.Status().Patch(ctx, wl, client.MergeFromWithOptions(act.Copy, client.MergeFromWithOptimisticLock{}))
+	return a.patched(worker, ref, wl, err)
 }
 
 // resize patches nothing but the sizes: a later version of the API may know fields of a pod set that this one does not.

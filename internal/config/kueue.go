@@ -37,6 +37,7 @@ func fromKueue(document []byte, content map[string]any, kueue reflect.Type, know
 	c.noteNamespace(note)
 	noteOrigin(c.MultiKueue.Origin, note)
 	noteGate(content, note)
+	c.MultiKueue.OrchestratedPreemption.Enabled = gateIsOn(content, "MultiKueueOrchestratedPreemption")
 	c.dropClusterProfile(note)
 	return c, notes, nil
 }
@@ -100,6 +101,12 @@ func noteOrigin(origin string, note func(string, ...any)) {
 	if origin == kueueconfig.DefaultMultiKueueOrigin {
 		note("multiKueue.origin: %q is Kueue's default, so another manager on the same workers may have it too and remove Ferry's copies; leave it out for one that is unique", origin)
 	}
+}
+
+func gateIsOn(content map[string]any, name string) bool {
+	gates, _ := content["featureGates"].(map[string]any)
+	on, _ := gates[name].(bool)
+	return on
 }
 
 func noteGate(content map[string]any, note func(string, ...any)) {

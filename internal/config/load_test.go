@@ -29,6 +29,7 @@ multiKueue:
   startTimeout: 2m
   withdrawTimeout: 10m
   objectRetentionPolicies: {remoteObjects: {afterFinished: 1h}}
+  orchestratedPreemption: {enabled: true, timeout: 7m}
   dispatcherName: kueue.x-k8s.io/multikueue-dispatcher-incremental
   incrementalDispatcherConfig: {stepSize: 1, roundTimeout: 1m}
   externalFrameworks: [{name: PipelineRun.v1.tekton.dev}]

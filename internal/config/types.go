@@ -100,6 +100,8 @@ type MultiKueue struct {
 	WithdrawTimeout *metav1.Duration `json:"withdrawTimeout"`
 	// What stays on the workers, and for how long.
 	ObjectRetentionPolicies ObjectRetentionPolicies `json:"objectRetentionPolicies"`
+	// Whether one worker at a time preempts for a job.
+	OrchestratedPreemption OrchestratedPreemption `json:"orchestratedPreemption"`
 	// Who chooses the workers a job is offered to: `kueue.x-k8s.io/multikueue-dispatcher-all-at-once`, `kueue.x-k8s.io/multikueue-dispatcher-incremental`, or the name of a controller of yours, which then sets `status.nominatedClusterNames` of each Workload.
 	DispatcherName string `json:"dispatcherName"`
 	// Only with the incremental dispatcher.
@@ -110,6 +112,14 @@ type MultiKueue struct {
 	ExternalFrameworks []ExternalFramework `json:"externalFrameworks,omitempty"`
 	// Not supported yet: setting it is an error. Give each MultiKueueCluster a kubeconfig.
 	ClusterProfile map[string]any `json:"clusterProfile,omitempty"`
+}
+
+// OrchestratedPreemption says whether one worker at a time preempts for a job.
+type OrchestratedPreemption struct {
+	// Copies are made with Kueue's preemption gate `kueue.x-k8s.io/multikueue` closed, and the gate of one worker after the other is opened. Needs Kueue's feature gate `MultiKueueOrchestratedPreemption` on the workers: a worker without it takes no notice of the gate, and preempts when it likes, as without this setting. In Kueue's own file, that feature gate turns it on. Ferry's own.
+	Enabled bool `json:"enabled"`
+	// How long a worker that may preempt gets to admit the job before the next one may preempt too. The annotation `ferry.dev/preemption-timeout` on a MultiKueueConfig wins, for the jobs of its queues. Ferry's own.
+	Timeout *metav1.Duration `json:"timeout"`
 }
 
 // ObjectRetentionPolicies says how long objects stay that nobody needs to run.

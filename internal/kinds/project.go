@@ -4,10 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,6 +63,26 @@ func (k *Kind) putMarks(out, job *unstructured.Unstructured, m Marks) {
 	labels, annotations := marked(job, RefOf(job), m)
 	out.SetLabels(labels)
 	out.SetAnnotations(annotations)
+}
+
+// PreemptionGate is the gate on copies by which one worker at a time preempts for a job; the name is MultiKueue's.
+const PreemptionGate = "kueue.x-k8s.io/multikueue"
+
+// PreemptionTimeoutAnnotation on a MultiKueueConfig is how long a worker that may preempt for one of its jobs gets to
+// admit it, as a Go duration.
+const PreemptionTimeoutAnnotation = ferryPrefix + "preemption-timeout"
+
+// PreemptionTimeout reads PreemptionTimeoutAnnotation; zero: the config has none. The error says what is wrong with it.
+func PreemptionTimeout(config *kueue.MultiKueueConfig) (time.Duration, error) {
+	text := config.Annotations[PreemptionTimeoutAnnotation]
+	if text == "" {
+		return 0, nil
+	}
+	timeout, err := time.ParseDuration(text)
+	if err != nil || timeout <= 0 {
+		return 0, fmt.Errorf("annotation %s: %q is no duration such as 90s or 5m; what Ferry's configuration says holds", PreemptionTimeoutAnnotation, text)
+	}
+	return timeout, nil
 }
 
 // ProjectWorkload returns the copy of a manager's Workload for a worker. The

@@ -175,7 +175,7 @@ func (o *Observer) readCheck(ctx context.Context, s *plan.Snapshot) ([]string, e
 			}
 			if check.Spec.ControllerName == kueue.MultiKueueControllerName {
 				s.Check = state.Name
-				return o.clusters(ctx, check)
+				return o.clusters(ctx, s, check)
 			}
 		}
 	}
@@ -183,7 +183,7 @@ func (o *Observer) readCheck(ctx context.Context, s *plan.Snapshot) ([]string, e
 }
 
 // clusters are the workers of a check's config, in its order; none when there is no such config.
-func (o *Observer) clusters(ctx context.Context, check *kueue.AdmissionCheck) ([]string, error) {
+func (o *Observer) clusters(ctx context.Context, s *plan.Snapshot, check *kueue.AdmissionCheck) ([]string, error) {
 	if check.Spec.Parameters == nil {
 		return nil, nil
 	}
@@ -192,7 +192,17 @@ func (o *Observer) clusters(ctx context.Context, check *kueue.AdmissionCheck) ([
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("read MultiKueueConfig %q: %w", check.Spec.Parameters.Name, err)
 	}
+	s.PreemptionTimeout = preemptionTimeout(config, o.Policy.PreemptionTimeout)
 	return config.Spec.Clusters, nil
+}
+
+// preemptionTimeout is that of a MultiKueueConfig, if it has one that can be read; the check's condition says so if not.
+func preemptionTimeout(config *kueue.MultiKueueConfig, otherwise time.Duration) time.Duration {
+	own, err := kinds.PreemptionTimeout(config)
+	if otherwise <= 0 || own <= 0 || err != nil {
+		return otherwise
+	}
+	return own
 }
 
 // readOthers adds the workers that the config does not name and that matter

@@ -10,7 +10,7 @@ import (
 )
 
 // timed are the conditions of copies from which something is counted.
-var timed = []string{kueue.WorkloadAdmitted, kueue.WorkloadEvicted, kueue.WorkloadFinished}
+var timed = []string{kueue.WorkloadAdmitted, kueue.WorkloadEvicted, kueue.WorkloadFinished, kueue.WorkloadBlockedOnPreemptionGates}
 
 // noteSince adds to the Snapshot when this process first saw what holds of a worker's copies: what is counted from
 // there must not depend on the worker's clock.

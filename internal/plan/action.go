@@ -142,6 +142,13 @@ type SetPriority struct {
 	Priority *int32
 }
 
+// OpenGate lets Kueue on a worker preempt others for the copy of a Workload.
+type OpenGate struct {
+	Copy *kueue.Workload
+	// At is now, by our clock, which tells how long that was allowed.
+	At metav1.Time
+}
+
 // Resize lets the copy of an elastic job's Workload follow one that needs fewer pods.
 type Resize struct {
 	Copy    *kueue.Workload
@@ -199,6 +206,7 @@ func (CreateJob) action()      {}
 func (OwnWorkload) action()    {}
 func (EditJob) action()        {}
 func (SetPriority) action()    {}
+func (OpenGate) action()       {}
 func (Resize) action()         {}
 func (Delete) action()         {}
 func (LetGo) action()          {}
@@ -243,5 +251,6 @@ func (a MarkPods) String() string    { return "mark the pods of " + a.Set.GetNam
 func (a LookUp) String() string      { return "look up " + a.GVK.Kind + " " + a.Key.Name }
 func (a AskWarnings) String() string { return "look for warnings about " + a.Jobs[0].GetName() }
 func (a SetPriority) String() string { return fmt.Sprintf("set priority of %s", a.Copy.Name) }
+func (a OpenGate) String() string    { return fmt.Sprintf("let %s preempt", a.Copy.Name) }
 func (a Resize) String() string      { return fmt.Sprintf("resize %s", a.Copy.Name) }
 func (a Delete) String() string      { return fmt.Sprintf("delete %s %s", a.GVK.Kind, a.Key.Name) }

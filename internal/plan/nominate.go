@@ -27,6 +27,7 @@ var nominate = Rule{
 				p.again(v.restLeft(c))
 			}
 		}
+		v.openGates(p, in.Nominated)
 		if len(out.Nominate) == 0 && len(in.Nominated) == 0 && v.connecting(p) {
 			p.Because = "The workers are being connected to"
 			return true
@@ -157,6 +158,9 @@ func (v *view) offer(p *Plan, w *Worker, nominees []string) {
 func (v *view) copyTo(p *Plan, w *Worker, wl *kueue.Workload) {
 	if len(v.stale[w.Name]) == 0 && !v.rests(p, w) {
 		c := kinds.AsSubmitted(kinds.ProjectWorkload(wl, v.Ref, v.marks(w, wl)), v.earlier(w))
+		if v.PreemptionTimeout > 0 && v.claim() == "" {
+			c.Spec.PreemptionGates = []kueue.PreemptionGate{{Name: kinds.PreemptionGate}}
+		}
 		p.worker(w.Name, CreateWorkload{Copy: c, ClusterQueue: clusterQueue(wl)})
 	}
 }
@@ -234,6 +238,8 @@ func (v *view) progress(w *Worker) string {
 	for _, c := range w.Workloads {
 		reserved := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadQuotaReserved)
 		switch {
+		case isClosed(c) && isTrue(c, kueue.WorkloadBlockedOnPreemptionGates):
+			return " (would have to preempt, which another worker may try first)"
 		case isTrue(c, kueue.WorkloadEvicted):
 			return " (evicted there, will be asked again)"
 		case reserved == nil:

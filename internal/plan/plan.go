@@ -58,7 +58,10 @@ type Snapshot struct {
 	Refused map[types.UID]Refusal
 	// Family is what is known of the jobs that this one should run beside.
 	Family Family
-	Policy Policy
+	// PreemptionTimeout is how long a worker that may preempt for the job gets to admit it, before another one may too;
+	// zero: all may at once.
+	PreemptionTimeout time.Duration
+	Policy            Policy
 }
 
 // Family are jobs that belong together, as the pods of a Deployment do.
@@ -166,6 +169,8 @@ type Policy struct {
 	PlaceTimeout time.Duration
 	// StartTimeout is how long a job keeps a worker where it does not start; 0: for ever.
 	StartTimeout time.Duration
+	// PreemptionTimeout is the Snapshot's where its MultiKueueConfig says nothing else; zero: preemption is not orchestrated.
+	PreemptionTimeout time.Duration
 	// Retain is how long the copy of a job stays on its worker after its end.
 	Retain time.Duration
 	// FirstConnect is how long it may take to connect to a worker that answers, and to read it.

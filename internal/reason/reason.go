@@ -141,7 +141,7 @@ func GoneFromWorker(what, worker string) string {
 // UnadmittedWorkloadsObservability; without it, that there is no place in the topology can be told from its message alone.
 func WaitsThere(why, message string) string {
 	switch {
-	case why == kueue.WorkloadQuotaReservedReasonTopologyPlacementFailed, strings.Contains(message, "doesn't allow to fit"):
+	case why == kueue.WorkloadQuotaReservedReasonTopologyPlacementFailed, strings.Contains(message, `: topology "`):
 		return "no place in its topology"
 	case why == kueue.WorkloadQuotaReservedReasonNoMatchingFlavor:
 		return "no flavor of its queue fits the job's node selectors and tolerations"

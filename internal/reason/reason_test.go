@@ -20,6 +20,7 @@ func TestPublicWords(t *testing.T) {
 		reason.EvictedOnWorker("w1", "quota"): `Workload evicted on worker cluster: "w1", resetting for re-admission: quota`,
 		reason.WaitsThere("Pending", "couldn't assign flavors to pod set main: insufficient unused quota"):                         "waits for quota",
 		reason.WaitsThere("Pending", `couldn't assign flavors to pod set main: topology "x" doesn't allow to fit any of 2 pod(s)`): "no place in its topology",
+		reason.WaitsThere("Pending", `couldn't assign flavors to pod set main: topology "x" allows to fit only 1 out of 2 pod(s)`): "no place in its topology",
 		reason.WaitsThere("ExceedsMaxQuota", "insufficient quota"):                                                                 "asks for more than its queue can ever have",
 		reason.NobodyFits(nil):                  "No worker can take the job: none is configured",
 		reason.NobodyFits([]string{"w1: down"}): "No worker can take the job: w1: down",

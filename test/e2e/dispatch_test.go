@@ -71,7 +71,7 @@ func TestOtherAdmissionChecksComeFirst(t *testing.T) {
 	t.Parallel()
 	s := bareSite(t)
 	foreign := s.namespace + "-budget"
-	s.makeForeignCheck(foreign)
+	s.makeForeignCheckOn("manager", foreign)
 	s.installQueues(fixtures.Edit(func(cluster string, q *kueue.ClusterQueue) {
 		if cluster == "manager" {
 			q.Spec.AdmissionChecksStrategy.AdmissionChecks = append(q.Spec.AdmissionChecksStrategy.AdmissionChecks,
@@ -87,33 +87,25 @@ func TestOtherAdmissionChecksComeFirst(t *testing.T) {
 		g.Expect(s.workload(g, "train").Status.NominatedClusterNames).To(BeEmpty())
 	}).Should(Succeed())
 
-	s.Eventually(func(g Gomega) {
-		wl := s.workload(g, "train")
-		for i := range wl.Status.AdmissionChecks {
-			if c := &wl.Status.AdmissionChecks[i]; string(c.Name) == foreign {
-				c.State, c.Message, c.LastTransitionTime = kueue.CheckStateReady, "in budget", metav1.Now()
-			}
-		}
-		g.Expect(manager().Status().Update(s.ctx, wl)).To(Succeed())
-	}).Should(Succeed())
+	s.passCheck("manager", foreign)
 	s.awaitComplete("train")
 	s.awaitNothingOn(s.workers...)
 }
 
 // makeForeignCheck makes an AdmissionCheck whose controller is the test.
-func (s *site) makeForeignCheck(name string) {
+func (s *site) makeForeignCheckOn(cluster, name string) {
 	s.t.Helper()
 	check := &kueue.AdmissionCheck{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       kueue.AdmissionCheckSpec{ControllerName: "example.com/budget"},
 	}
-	s.Expect(manager().Create(s.ctx, check)).To(Succeed())
+	s.putOn(cluster, check)
 	s.Eventually(func(g Gomega) {
-		g.Expect(manager().Get(s.ctx, client.ObjectKeyFromObject(check), check)).To(Succeed())
+		g.Expect(on(cluster).Get(s.ctx, client.ObjectKeyFromObject(check), check)).To(Succeed())
 		meta.SetStatusCondition(&check.Status.Conditions, metav1.Condition{
 			Type: kueue.AdmissionCheckActive, Status: metav1.ConditionTrue, Reason: "Active", Message: "The test decides",
 		})
-		g.Expect(manager().Status().Update(s.ctx, check)).To(Succeed())
+		g.Expect(on(cluster).Status().Update(s.ctx, check)).To(Succeed())
 	}).Should(Succeed())
 }
 

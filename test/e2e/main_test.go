@@ -63,6 +63,7 @@ func run(m *testing.M) int {
 	defer cancel()
 	p, err := playground.Start(ctx, playground.Options{
 		Name: fmt.Sprintf("e2e-%d", os.Getpid()), Workers: 2, Ferry: true, Alone: true,
+		WorkerGates: map[string]bool{"MultiKueueOrchestratedPreemption": true},
 		FerryConfig: ferryConfig, FerryArgs: []string{"--v=2", "--log-format=text"},
 		Frameworks: []string{operator.All}, CRDsOf: []string{operator.All},
 		Progress: os.Stderr, Keep: os.Getenv("FERRY_E2E_KEEP") != "",

@@ -41,8 +41,11 @@ func init() {
 		"make-check":  func(s *session, _ []string) { s.world.MakeFerryCheck() },
 		"nominate":    func(s *session, a []string) { s.world.Nominate(a[0], a[1:]) },
 		// Kueue.
-		"reserve":        (*session).reserve,
-		"evict":          func(s *session, a []string) { s.did(each(s.world.Workloads(a[0]), s.world.Kueue.Evict)) },
+		"reserve": (*session).reserve,
+		"evict":   func(s *session, a []string) { s.did(each(s.world.Workloads(a[0]), s.world.Kueue.Evict)) },
+		"block-on": func(s *session, a []string) {
+			s.did(each(s.world.Copies(a[0], a[1]), s.world.Worker(a[0]).Kueue.BlockOnGate))
+		},
 		"delay-topology": func(s *session, a []string) { s.did(each(s.world.Workloads(a[0]), s.world.Kueue.DelayTopology)) },
 		"reserve-on":     (*session).reserveOn,
 		"admit-on":       (*session).admitOn,
@@ -125,6 +128,8 @@ func (s *session) workers(words []string) {
 			o.Checks = strings.Split(value, ",")
 		case name == "lost-timeout":
 			o.LostTimeout = duration(value)
+		case name == "preemption-timeout":
+			o.PreemptionTimeout = duration(value)
 		case name == "retain":
 			o.Retain = duration(value)
 		case name == "capacity":

@@ -177,7 +177,7 @@ func (s *session) on(worker, name string) string {
 		if replica := kinds.ReplicaOf(wl); replica >= 0 {
 			word = fmt.Sprintf("workload/%d", replica)
 		}
-		parts = append(parts, word+"("+phase(wl)+")")
+		parts = append(parts, word+"("+phase(wl)+gate(wl)+")")
 	}
 	if job := s.world.JobOn(worker, name); job != nil {
 		switch {
@@ -193,6 +193,18 @@ func (s *session) on(worker, name string) string {
 		return "-"
 	}
 	return strings.Join(parts, " ")
+}
+
+// gate tells whether a copy that has a preemption gate may preempt.
+func gate(wl *kueue.Workload) string {
+	switch {
+	case len(wl.Spec.PreemptionGates) == 0:
+		return ""
+	case kueuemodel.GateOpenedAt(wl) != nil:
+		return ", may preempt"
+	default:
+		return ", gated"
+	}
 }
 
 func phase(wl *kueue.Workload) string {

@@ -165,17 +165,6 @@ func (c *crowd) awaitOffers() {
 	maps.DeleteFunc(c.offers, func(at string, _ types.UID) bool { return c.isOneByOne(at) })
 }
 
-// awaitNominated waits until MultiKueue asks all workers. As it starts, it names those that it is connected to by then,
-// and Kueue's webhook lets no other have the job: what a worker admits in that moment by an earlier offer hangs.
-func (c *crowd) awaitNominated() {
-	c.t.Helper()
-	c.Eventually(func(g Gomega) {
-		for _, wl := range c.workloads(g, c.expected()) {
-			g.Expect(wl.Status.NominatedClusterNames).To(HaveLen(len(c.fleet.Workers())), wl.Name)
-		}
-	}).Should(Succeed(), "all workers are asked for all of %s", c.namespace)
-}
-
 // isOneByOne: the offer is of a set that was offered in part. Ferry offers a set as a whole, and so anew.
 func (c *crowd) isOneByOne(at string) bool {
 	return slices.ContainsFunc(c.samples, func(s sample) bool { return s.oneByOne && strings.Contains(at, "/"+s.example+"-") })

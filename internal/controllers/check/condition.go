@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
 )
 
 // The reasons of the Active condition; MultiKueue has the same.
@@ -45,6 +47,9 @@ func condition(check *kueue.AdmissionCheck, config *kueue.MultiKueueConfig, clus
 		c.Reason, c.Message = reasonNoClusters, troubles(missing, inactive)
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonSomeActive, troubles(missing, inactive)
+	}
+	if _, err := kinds.PreemptionTimeout(config); err != nil {
+		c.Message += fmt.Sprintf("; %s %q: %v", configKind, name, err)
 	}
 	return c
 }

@@ -114,6 +114,7 @@ func explode(s kueue.WorkloadStatus) map[string]any {
 	put("accumulated", s.AccumulatedPastExecutionTimeSeconds != nil, s.AccumulatedPastExecutionTimeSeconds)
 	put("schedulingStats", s.SchedulingStats != nil, s.SchedulingStats)
 	put("nominated", len(s.NominatedClusterNames) > 0, s.NominatedClusterNames)
+	put("gates", len(s.PreemptionGates) > 0, s.PreemptionGates)
 	put("clusterName", s.ClusterName != nil, s.ClusterName)
 	for _, c := range s.Conditions {
 		fields[conditionField+c.Type] = c
@@ -132,6 +133,7 @@ func implode(fields map[string]any, old, applied kueue.WorkloadStatus) kueue.Wor
 	s.AccumulatedPastExecutionTimeSeconds, _ = fields["accumulated"].(*int32)
 	s.SchedulingStats, _ = fields["schedulingStats"].(*kueue.SchedulingStats)
 	s.NominatedClusterNames, _ = fields["nominated"].([]string)
+	s.PreemptionGates, _ = fields["gates"].([]kueue.PreemptionGateState)
 	s.ClusterName, _ = fields["clusterName"].(*string)
 	for _, name := range listed(old, applied) {
 		switch value := fields[name].(type) {

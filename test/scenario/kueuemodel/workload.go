@@ -219,6 +219,28 @@ func (m *Model) DelayTopology(wl *kueue.Workload) bool {
 	return true
 }
 
+// BlockOnGate is what Kueue does with a Workload that could have quota if its gate let it preempt; false when it has
+// quota, or no closed gate.
+func (m *Model) BlockOnGate(wl *kueue.Workload) bool {
+	if is(wl, kueue.WorkloadQuotaReserved) || len(wl.Spec.PreemptionGates) == 0 || GateOpenedAt(wl) != nil {
+		return false
+	}
+	m.Cluster.Kueue(cluster.KeyOf(wl), func(wl *kueue.Workload) {
+		m.set(wl, kueue.WorkloadBlockedOnPreemptionGates, true, kueue.PreemptionGated, "preemption is gated")
+	})
+	return true
+}
+
+// GateOpenedAt is when a Workload was allowed to preempt; nil if it is not.
+func GateOpenedAt(wl *kueue.Workload) *metav1.Time {
+	for _, g := range wl.Status.PreemptionGates {
+		if g.Position == kueue.PreemptionGatePositionOpen {
+			return &g.LastTransitionTime
+		}
+	}
+	return nil
+}
+
 // FinishOutOfSync ends a Workload as Kueue does when its job is unlike it.
 func (m *Model) FinishOutOfSync(wl *kueue.Workload) {
 	m.Cluster.Kueue(cluster.KeyOf(wl), func(wl *kueue.Workload) {

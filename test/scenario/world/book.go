@@ -131,6 +131,9 @@ func (w *World) noteWorker(worker *Worker, e cluster.Event) {
 	if e.New == nil || cluster.IsPart(e.New) || !ours(e.New) {
 		return
 	}
+	if wl, isWorkload := e.New.(*kueue.Workload); isWorkload {
+		w.checkGate(worker, wl)
+	}
 	if wl, isWorkload := e.New.(*kueue.Workload); isWorkload && hasTrue(wl, kueue.WorkloadAdmitted) {
 		w.book.admitted[offersOf(worker.Name, wl)[0]] = true
 	}

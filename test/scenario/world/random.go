@@ -58,6 +58,9 @@ func newGame(r *rand.Rand) *game {
 	if r.IntN(4) == 0 {
 		o.Checks = []string{"prov"}
 	}
+	if r.IntN(3) == 0 {
+		o.PreemptionTimeout = pick(r, time.Minute, 5*time.Minute)
+	}
 	if r.IntN(4) == 0 {
 		o.Retain = pick(r, time.Minute, 10*time.Minute)
 	}
@@ -156,7 +159,11 @@ func (g *game) user() {
 func (g *game) kueue() {
 	w, name, worker := g.world, pick(g.rand, g.all()...), pick(g.rand, g.config...)
 	part := g.part(name)
-	switch g.rand.IntN(6) {
+	switch g.rand.IntN(7) {
+	case 6:
+		if wl := w.Copy(worker, part); wl != nil && w.workers[worker].Kueue.BlockOnGate(wl) {
+			w.Tracef("%s: %s would have to preempt", worker, part)
+		}
 	case 0:
 		if wl := w.Workload(part); wl != nil && w.Kueue.Evict(wl) {
 			w.Tracef("manager: %s preempted", part)

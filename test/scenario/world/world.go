@@ -45,6 +45,8 @@ type Options struct {
 	Capacity int
 	// LostTimeout is workerLostTimeout.
 	LostTimeout time.Duration
+	// PreemptionTimeout is the policy's; zero: preemption is not orchestrated.
+	PreemptionTimeout time.Duration
 	// Retain is how long finished copies stay on their worker.
 	Retain time.Duration
 	// Rand drives faults; nil for none.
@@ -120,7 +122,7 @@ func New(o Options) *World {
 		Held: map[string]bool{}, kinds: map[string]schema.GroupVersionKind{},
 	}
 	w.policy = plan.Policy{
-		Origin: Origin, Dispatcher: o.Dispatcher, WorkerLostTimeout: o.LostTimeout, PlaceTimeout: time.Minute, StartTimeout: 5 * time.Minute, Retain: o.Retain, FirstConnect: 90 * time.Second,
+		Origin: Origin, Dispatcher: o.Dispatcher, WorkerLostTimeout: o.LostTimeout, PlaceTimeout: time.Minute, StartTimeout: 5 * time.Minute, Retain: o.Retain, PreemptionTimeout: o.PreemptionTimeout, FirstConnect: 90 * time.Second,
 		Placement: placement.ByName(o.Dispatcher, o.StepSize, o.Round),
 	}
 	w.Manager = cluster.New("", 1000, w.Clock, w.Violation)
