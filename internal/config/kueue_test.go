@@ -155,3 +155,12 @@ func mustMarshal(t interface{ Fatalf(string, ...any) }, c *Configuration) []byte
 	}
 	return data
 }
+
+func TestKueuesGateTurnsOrchestratedPreemptionOn(t *testing.T) {
+	for gates, want := range map[string]bool{"": false, "featureGates: {MultiKueueOrchestratedPreemption: true}\n": true, "featureGates: {MultiKueueOrchestratedPreemption: false}\n": false} {
+		g := NewWithT(t)
+		c, _, err := Load([]byte("apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"+gates), known)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(c.MultiKueue.OrchestratedPreemption.Enabled).To(Equal(want), gates)
+	}
+}

@@ -32,6 +32,7 @@ var batchJob = Kind{
 	ran:     counted("failed"),
 	reflect: reflectJob,
 	resize:  resizeJob,
+	grant:   grantJob,
 	Doc: Doc{
 		Drop: "Kubernetes on the manager deletes the job by its own time to live; on the worker that would take the result away before it was seen. " +
 			"The selector and the labels that the API server generated are made anew there.",

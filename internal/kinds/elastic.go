@@ -31,10 +31,14 @@ func (k *Kind) Elastic(job *unstructured.Unstructured) bool {
 
 func isElastic(obj metav1.Object) bool { return obj.GetAnnotations()[elasticAnnotation] == "true" }
 
-// fit brings the copy of an elastic job to the size of its Workload.
+// fit brings the copy of an elastic job to the size of its Workload, and that of one which may run with fewer pods to
+// what the manager has quota for.
 func (k *Kind) fit(out, job *unstructured.Unstructured, wl *kueue.Workload) {
-	if k.Elastic(job) && isElastic(wl) {
+	switch {
+	case k.Elastic(job) && isElastic(wl):
 		k.resize(out, job, podsOf(wl))
+	case k.grant != nil && len(reduced(wl)) > 0:
+		k.grant(out, reduced(wl))
 	}
 }
 

@@ -95,6 +95,8 @@ type Kind struct {
 	reflect func(manager, worker *unstructured.Unstructured, now time.Time) map[string]any
 	// resize makes the kind elastic, see Kind.Elastic; nil for kinds that Kueue does not let grow.
 	resize resize
+	// grant is for kinds that Kueue may admit with fewer pods than they ask for; nil for others.
+	grant grant
 	// Doc is for docs/kinds.md only.
 	Doc Doc
 }

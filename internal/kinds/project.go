@@ -99,7 +99,7 @@ func ProjectWorkload(wl *kueue.Workload, job Ref, m Marks) *kueue.Workload {
 	out := &kueue.Workload{
 		TypeMeta:   metav1.TypeMeta{APIVersion: kueue.SchemeGroupVersion.String(), Kind: "Workload"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: wl.Namespace, Name: wl.Name, Labels: labels, Annotations: annotations},
-		Spec:       *wl.Spec.DeepCopy(),
+		Spec:       *asGranted(wl).DeepCopy(),
 	}
 	out.Spec.PreemptionGates = nil
 	out.Spec.PriorityClassRef = detached(wl.Spec.PriorityClassRef)
@@ -122,18 +122,18 @@ func detached(ref *kueue.PriorityClassRef) *kueue.PriorityClassRef {
 // worker. Priority is followed by updates, a deactivated Workload is evicted on
 // the manager, and preemption gates are each cluster's own, so they do not count;
 // nor does the size of an elastic job, see Outgrown.
-func SpecHash(wl *kueue.Workload) string { return hashOf(comparedSpec(wl)) }
+func SpecHash(wl *kueue.Workload) string { return hashOf(comparedSpec(wl, &wl.Spec)) }
 
 // SameSpec tells whether a copy on a worker is still of what the manager's Workload
 // wants. The mark only saves work: it is a hash of Go types, so that a newer build
 // gives another one for the same spec. Where it differs, the specs themselves tell.
 func SameSpec(c, wl *kueue.Workload) bool {
-	return c.Annotations[SpecHashAnnotation] == SpecHash(wl) || equality.Semantic.DeepEqual(comparedSpec(c), comparedSpec(wl))
+	return c.Annotations[SpecHashAnnotation] == SpecHash(wl) || equality.Semantic.DeepEqual(comparedSpec(c, &c.Spec), comparedSpec(wl, asGranted(wl)))
 }
 
 // comparedSpec is what SpecHash and SameSpec go by.
-func comparedSpec(wl *kueue.Workload) *kueue.WorkloadSpec {
-	spec := wl.Spec // shallow: what is changed below is the copy's own
+func comparedSpec(wl *kueue.Workload, of *kueue.WorkloadSpec) *kueue.WorkloadSpec {
+	spec := *of // shallow: what is changed below is the result's own
 	spec.Priority, spec.PriorityClassRef, spec.PreemptionGates, spec.Active = nil, nil, nil, nil
 	if isElastic(wl) {
 		spec.PodSets = slices.Clone(spec.PodSets)

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -48,10 +47,19 @@ func (v *view) retainedFor(w *Worker) time.Duration {
 	return since.Add(v.Policy.Retain).Sub(v.Now)
 }
 
-// endedThere tells whether the job is over by what its worker shows, where Kueue may have deleted the Workload since.
+// endedThere tells whether the job is over by what its worker shows. Kueue there may be about to end the Workload, or
+// have deleted it since.
 func (v *view) endedThere(w *Worker) bool {
-	runs := slices.ContainsFunc(w.Workloads, func(c *kueue.Workload) bool { return v.endOf(w, c) != isResult })
-	return !runs && v.mayBeOver(w.Jobs...) && (len(w.Workloads) > 0 && len(w.Jobs) > 0 || v.allEnded(w.Jobs))
+	if len(w.Jobs) == 0 || !v.mayBeOver(w.Jobs...) {
+		return false
+	}
+	shown := v.allEnded(w.Jobs)
+	for _, c := range w.Workloads {
+		if end := v.endOf(w, c); end != isResult && (end != notEnded || !shown) {
+			return false
+		}
+	}
+	return shown || len(w.Workloads) > 0
 }
 
 // restlessFor is how long what still runs of the job on its worker may do so; zero if nothing does.

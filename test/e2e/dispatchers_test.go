@@ -2,12 +2,15 @@ package e2e_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/playground"
 	"ferry.dev/ferry/playground/audit"
@@ -62,16 +65,57 @@ func TestExternalDispatcherNominates(t *testing.T) {
 	for _, w := range s.workers {
 		s.Expect(s.copies(s, w)).To(BeEmpty())
 	}
-	s.Eventually(func(g Gomega) {
-		wl := s.workload(g, "train")
-		before := wl.DeepCopy()
-		wl.Status.NominatedClusterNames = []string{"w2"}
-		g.Expect(manager().Status().Patch(s.ctx, wl, client.MergeFrom(before), client.FieldOwner("ours"))).To(Succeed())
-	}).Should(Succeed())
+	s.nominate("train", client.FieldOwner("ours"))
 	s.awaitComplete("train")
 	s.Expect(s.creations(s, "train")).To(Equal(map[string]int{"w2": 1}))
 	s.Expect(s.copiesMadeAt("w1")).To(BeEmpty())
+
+	// Whoever the dispatcher says that it is, also Kueue itself, the claim takes the nomination's place.
+	for _, owner := range []string{"kueue-admission", "kueue"} {
+		s.submit(owner, fixtures.RunsFor(time.Second))
+		s.nominate(owner, client.FieldOwner(owner))
+		s.awaitComplete(owner)
+		s.Expect(s.creations(s, owner)).To(Equal(map[string]int{"w2": 1}))
+	}
 	s.awaitNothingOn(s.workers...)
+}
+
+// nominate names w2 for a job, as a dispatcher with this field owner does.
+func (s *site) nominate(job string, owner client.FieldOwner) {
+	s.t.Helper()
+	s.Eventually(func(g Gomega) {
+		wl := s.workload(g, job)
+		g.Expect(meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadQuotaReserved)).To(BeTrue())
+		before := wl.DeepCopy()
+		wl.Status.NominatedClusterNames = []string{"w2"}
+		g.Expect(manager().Status().Patch(s.ctx, wl, client.MergeFrom(before), owner)).To(Succeed())
+	}).Should(Succeed())
+}
+
+// TestDispatcherOfTheExamples: the example's page of code, as built and run by whoever tries it, sends a team's jobs to
+// one worker.
+func TestDispatcherOfTheExamples(t *testing.T) {
+	s := alone(t)
+	s.reconfigure("  dispatcherName: example.com/by-queue\n")
+	binary := filepath.Join(t.TempDir(), "dispatcher")
+	out, err := exec.Command("go", "build", "-o", binary, "../../examples/dispatcher").CombinedOutput()
+	s.Expect(err).NotTo(HaveOccurred(), string(out))
+	dispatcher := exec.Command(binary, "--kubeconfig", fleet.Manager().AdminKubeconfig())
+	s.Expect(dispatcher.Start()).To(Succeed())
+	t.Cleanup(func() { _, _ = dispatcher.Process.Kill(), dispatcher.Wait() })
+	jobs := numbered("train", 3)
+	for _, job := range jobs {
+		s.submit(job, fixtures.RunsFor(time.Second))
+	}
+	workers := map[string]bool{}
+	for _, job := range jobs {
+		s.awaitComplete(job)
+		for worker := range s.creations(s, job) {
+			workers[worker] = true
+		}
+	}
+	s.Expect(workers).To(HaveLen(1), "one worker for one queue")
+	s.expectCreatedOnce(jobs...)
 }
 
 // reconfigure adds to the section multiKueue of Ferry's config and restarts Ferry, until the test ends.

@@ -53,6 +53,8 @@ func TestCondition(t *testing.T) {
 	wrongKind, wrongGroup := parameters("config"), parameters("config")
 	wrongKind.Kind, wrongGroup.APIGroup = "ConfigMap", "example.com"
 	w1, w2 := newCluster("w1", yes), newCluster("w2", yes)
+	soon := newConfig("w1")
+	soon.Annotations = map[string]string{"ferry.dev/preemption-timeout": "soon"}
 	for name, test := range map[string]struct {
 		parameters      *kueue.AdmissionCheckParametersReference
 		config          *kueue.MultiKueueConfig
@@ -60,12 +62,13 @@ func TestCondition(t *testing.T) {
 		status          metav1.ConditionStatus
 		reason, message string
 	}{
-		"all active":          {good, newConfig("w1", "w2"), byName(w1, w2), yes, "Active", "The admission check is active"},
-		"others do not count": {good, newConfig("w1"), byName(w1, newCluster("w3", no)), yes, "Active", "The admission check is active"},
-		"no parameters":       {nil, nil, nil, no, "BadConfig", cannot + "missing parameters reference"},
-		"no name":             {parameters(""), nil, nil, no, "BadConfig", cannot + "empty name: bad parameters reference"},
-		"wrong kind":          {wrongKind, nil, nil, no, "BadConfig", cannot + `wrong kind "ConfigMap", expecting "MultiKueueConfig": bad parameters reference`},
-		"wrong group":         {wrongGroup, nil, nil, no, "BadConfig", cannot + `wrong group "example.com", expecting "kueue.x-k8s.io": bad parameters reference`},
+		"all active":                        {good, newConfig("w1", "w2"), byName(w1, w2), yes, "Active", "The admission check is active"},
+		"an annotation that cannot be read": {good, soon, byName(w1), yes, "Active", `The admission check is active; MultiKueueConfig "config": annotation ferry.dev/preemption-timeout: "soon" is no duration such as 90s or 5m; what Ferry's configuration says holds`},
+		"others do not count":               {good, newConfig("w1"), byName(w1, newCluster("w3", no)), yes, "Active", "The admission check is active"},
+		"no parameters":                     {nil, nil, nil, no, "BadConfig", cannot + "missing parameters reference"},
+		"no name":                           {parameters(""), nil, nil, no, "BadConfig", cannot + "empty name: bad parameters reference"},
+		"wrong kind":                        {wrongKind, nil, nil, no, "BadConfig", cannot + `wrong kind "ConfigMap", expecting "MultiKueueConfig": bad parameters reference`},
+		"wrong group":                       {wrongGroup, nil, nil, no, "BadConfig", cannot + `wrong group "example.com", expecting "kueue.x-k8s.io": bad parameters reference`},
 		"wrong kind, config of that name": {wrongKind, newConfig("w1"), byName(w1), no, "BadConfig",
 			cannot + `wrong kind "ConfigMap", expecting "MultiKueueConfig": bad parameters reference`},
 		"unknown config":     {good, nil, nil, no, "BadConfig", cannot + `MultiKueueConfig.kueue.x-k8s.io "config" not found`},
