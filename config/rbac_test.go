@@ -76,6 +76,8 @@ func TestWhatFerryMayDo(t *testing.T) {
 
 		{"ferry-secrets", read, "", "secrets", true},
 		{"ferry-secrets", write, "", "secrets", false},
+		{"ferry-secrets", "get", "multicluster.x-k8s.io", "clusterprofiles", true},
+		{"ferry-secrets", "list watch create update patch delete", "multicluster.x-k8s.io", "clusterprofiles", false},
 		{"ferry-leader-election", "create", "coordination.k8s.io", "leases", true},
 	} {
 		rules := granted[test.role]

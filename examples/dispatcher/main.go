@@ -1,10 +1,9 @@
-// Command dispatcher is an external dispatcher in one page: it nominates, for each Workload that waits for a MultiKueue
-// check, one worker by the hash of its queue, so that the jobs of one team go to one place. Ferry with
-// `multiKueue.dispatcherName: example.com/by-queue` (or stock MultiKueue) does the rest.
+// Command dispatcher is an external dispatcher in one page: it nominates one worker for all jobs of a queue.
 package main
 
 import (
 	"context"
+	"flag"
 	"hash/fnv"
 	"os"
 
@@ -17,9 +16,12 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
+// dispatcher does for `multiKueue.dispatcherName: example.com/by-queue` what Ferry (or stock MultiKueue) leaves to it: it
+// chooses by the hash of the queue's name.
 type dispatcher struct{ client.Client }
 
 func main() {
+	flag.Parse() // --kubeconfig
 	scheme := runtime.NewScheme()
 	utilruntime.Must(kueue.AddToScheme(scheme))
 	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})

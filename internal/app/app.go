@@ -10,7 +10,9 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
+	inventoryaccess "sigs.k8s.io/cluster-inventory-api/pkg/access"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -173,11 +175,28 @@ func policy(c *config.Configuration, origin string, firstConnect time.Duration) 
 	}
 }
 
+// providers are the credential plugins as the library for ClusterProfiles takes them.
+func providers(p *config.ClusterProfile) []inventoryaccess.Provider {
+	var all []inventoryaccess.Provider
+	for _, provider := range p.Providers() {
+		plugin := &clientcmdapi.ExecConfig{
+			APIVersion: provider.ExecConfig.APIVersion, Command: provider.ExecConfig.Command, Args: provider.ExecConfig.Args,
+			ProvideClusterInfo: provider.ExecConfig.ProvideClusterInfo, InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+		}
+		for _, v := range provider.ExecConfig.Env {
+			plugin.Env = append(plugin.Env, clientcmdapi.ExecEnvVar{Name: v.Name, Value: v.Value})
+		}
+		all = append(all, inventoryaccess.Provider{Name: provider.Name, ExecConfig: plugin})
+	}
+	return all
+}
+
 func workerOptions(c *config.Configuration, w *wiring) worker.Options {
 	return worker.Options{
 		Fleet: w.fleet, States: w.clusters, Namespace: c.Namespace,
 		KubeConfigDir: c.Workers.KubeConfigPathPrefix, AllowInsecure: c.Workers.AllowInsecureKubeConfigs,
-		Failing: w.observer.Memory.FailingKinds, Left: w.left, Vacated: w.observer.Memory.Vacated, WithdrawTimeout: c.MultiKueue.WithdrawTimeout.Duration,
+		Providers: providers(c.MultiKueue.ClusterProfile),
+		Failing:   w.observer.Memory.FailingKinds, Left: w.left, Vacated: w.observer.Memory.Vacated, WithdrawTimeout: c.MultiKueue.WithdrawTimeout.Duration,
 	}
 }
 

@@ -91,6 +91,9 @@ func writeRows(b *strings.Builder, prefix string, v reflect.Value, comments map[
 		case f.Type.Kind() == reflect.Slice && section:
 			writeRows(b, path+"[].", reflect.Zero(f.Type.Elem()), comments)
 		case section && kind != "any":
+			if value.Kind() == reflect.Pointer && value.IsNil() {
+				value = reflect.New(f.Type.Elem())
+			}
 			writeRows(b, path+".", reflect.Indirect(value), comments)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 func fromKueue(document []byte, content map[string]any, kueue reflect.Type, known []string) (*Configuration, []string, error) {
 	found := compare(nil, content, kueue)
 	found.unknown = slices.DeleteFunc(found.unknown, func(u unknownField) bool {
-		return strings.HasPrefix(u.path.String(), "multiKueue.clusterProfile.") // left out as a whole
+		return strings.HasPrefix(u.path.String(), "multiKueue.clusterProfile.") // Kueue's Go type of a plugin has no names of fields of its own
 	})
 	if err := found.err(); err != nil {
 		return nil, nil, err
@@ -38,15 +38,14 @@ func fromKueue(document []byte, content map[string]any, kueue reflect.Type, know
 	noteOrigin(c.MultiKueue.Origin, note)
 	noteGate(content, note)
 	c.MultiKueue.OrchestratedPreemption.Enabled = gateIsOn(content, "MultiKueueOrchestratedPreemption")
-	c.dropClusterProfile(note)
+	c.notePlugins(note)
 	return c, notes, nil
 }
 
-// dropClusterProfile: a file handed over from Kueue must not stop Ferry; clusters that need it say so in their condition.
-func (c *Configuration) dropClusterProfile(note func(string, ...any)) {
-	if len(c.MultiKueue.ClusterProfile) > 0 {
-		c.MultiKueue.ClusterProfile = nil
-		note("multiKueue.clusterProfile is ignored: ClusterProfiles are not supported yet; give each MultiKueueCluster a kubeconfig")
+// notePlugins: the plugins are in Kueue's container so far.
+func (c *Configuration) notePlugins(note func(string, ...any)) {
+	if len(c.MultiKueue.ClusterProfile.Providers()) > 0 {
+		note("multiKueue.clusterProfile: the credential plugins run in Ferry's container; make sure that they are there")
 	}
 }
 

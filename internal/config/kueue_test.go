@@ -112,17 +112,20 @@ func TestLoadRefusesOfKueues(t *testing.T) {
 	}
 }
 
-func TestKueuesClusterProfileIsLeftOutWithANote(t *testing.T) {
+func TestKueuesClusterProfileIsTaken(t *testing.T) {
 	g := NewWithT(t)
 	c, notes, err := Load([]byte(kueueHeader+`
 multiKueue:
   clusterProfile:
-    accessProviders: [{name: p, execConfig: {command: c, apiVersion: v, interactiveMode: Never}}]
+    accessProviders: [{name: p, execConfig: {command: c, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, env: [{name: A, value: b}]}}]
 `), known)
 	g.Expect(err).NotTo(HaveOccurred())
 	c.SetDefaults()
 	g.Expect(c.Validate(known)).To(Succeed())
-	g.Expect(notes).To(ContainElement(ContainSubstring("multiKueue.clusterProfile is ignored")))
+	g.Expect(c.MultiKueue.ClusterProfile.Providers()).To(Equal([]AccessProvider{{
+		Name: "p", ExecConfig: ExecConfig{Command: "c", APIVersion: "client.authentication.k8s.io/v1", Env: []ExecEnv{{"A", "b"}}},
+	}}))
+	g.Expect(notes).To(ContainElement(ContainSubstring("the credential plugins run in Ferry's container")))
 }
 
 // The file that Kueue's own installation ships is what most users have.

@@ -110,8 +110,46 @@ type MultiKueue struct {
 	PodNetworksConnected bool `json:"podNetworksConnected"`
 	// Kinds of your own to dispatch besides the built-in ones; see [custom-kinds.md](custom-kinds.md).
 	ExternalFrameworks []ExternalFramework `json:"externalFrameworks,omitempty"`
-	// Not supported yet: setting it is an error. Give each MultiKueueCluster a kubeconfig.
-	ClusterProfile map[string]any `json:"clusterProfile,omitempty"`
+	// How to log in to workers whose MultiKueueCluster names a ClusterProfile (`spec.clusterSource.clusterProfileRef`, of `multicluster.x-k8s.io`, in Ferry's namespace).
+	ClusterProfile *ClusterProfile `json:"clusterProfile,omitempty"`
+}
+
+// ClusterProfile says how to log in to workers that a ClusterProfile describes.
+type ClusterProfile struct {
+	// Credential plugins, by the names under which ClusterProfiles list their access providers. The first one that a profile lists serves.
+	AccessProviders []AccessProvider `json:"accessProviders,omitempty"`
+	// Deprecated name of `accessProviders`; never both.
+	CredentialsProviders []AccessProvider `json:"credentialsProviders,omitempty"`
+}
+
+// AccessProvider is a credential plugin.
+type AccessProvider struct {
+	// Name of the access provider.
+	Name string `json:"name"`
+	// The program that prints a credential, as in a kubeconfig. It runs in Ferry's container, for 30 s at most; what it prints is kept until it expires, and renewed when four fifths of that time are over. Nothing that a ClusterProfile says becomes a part of the command.
+	ExecConfig ExecConfig `json:"execConfig"`
+}
+
+// ExecConfig is a program that prints a credential.
+type ExecConfig struct {
+	// `client.authentication.k8s.io/v1`, or `…/v1beta1`.
+	APIVersion string `json:"apiVersion"`
+	// The program, by its path or by its name on the `PATH` of Ferry's container.
+	Command string `json:"command"`
+	// Its arguments.
+	Args []string `json:"args,omitempty"`
+	// Variables besides those of Ferry's own environment.
+	Env []ExecEnv `json:"env,omitempty"`
+	// Whether the program is told the server, its certificate authority, and what the profile has for plugins.
+	ProvideClusterInfo bool `json:"provideClusterInfo,omitempty"`
+}
+
+// ExecEnv is a variable for a program.
+type ExecEnv struct {
+	// Name of the variable.
+	Name string `json:"name"`
+	// Its value.
+	Value string `json:"value"`
 }
 
 // OrchestratedPreemption says whether one worker at a time preempts for a job.

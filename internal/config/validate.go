@@ -107,11 +107,49 @@ func (m MultiKueue) validate(at *field.Path, known []string) field.ErrorList {
 	if m.WithdrawTimeout != m.WorkerLostTimeout { // by default it is that one
 		errs = append(errs, checkNotNegative(at.Child("withdrawTimeout"), m.WithdrawTimeout)...)
 	}
-	if len(m.ClusterProfile) > 0 {
-		errs = append(errs, field.Forbidden(at.Child("clusterProfile"),
-			"ClusterProfiles are not supported yet: remove it, and give each MultiKueueCluster a kubeconfig in a Secret or Path"))
+	return append(errs, m.ClusterProfile.validate(at.Child("clusterProfile"))...)
+}
+
+// execVersions are the versions of the API between Ferry and a credential plugin.
+var execVersions = []string{"client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"}
+
+func (p *ClusterProfile) validate(at *field.Path) (errs field.ErrorList) {
+	if p == nil {
+		return nil
+	}
+	providers := at.Child("accessProviders")
+	if len(p.CredentialsProviders) > 0 {
+		if len(p.AccessProviders) > 0 {
+			return field.ErrorList{field.Forbidden(at.Child("credentialsProviders"), "it is the deprecated name of accessProviders: move its entries there")}
+		}
+		providers = at.Child("credentialsProviders")
+	}
+	names := map[string]bool{}
+	for i, provider := range p.Providers() {
+		here := providers.Index(i)
+		switch {
+		case provider.Name == "":
+			errs = append(errs, field.Required(here.Child("name"), "the name under which ClusterProfiles list it"))
+		case names[provider.Name]:
+			errs = append(errs, field.Duplicate(here.Child("name"), provider.Name))
+		}
+		names[provider.Name] = true
+		if provider.ExecConfig.Command == "" {
+			errs = append(errs, field.Required(here.Child("execConfig", "command"), "the program that prints a credential"))
+		}
+		if version := provider.ExecConfig.APIVersion; !slices.Contains(execVersions, version) {
+			errs = append(errs, field.NotSupported(here.Child("execConfig", "apiVersion"), version, execVersions))
+		}
 	}
 	return errs
+}
+
+// Providers are the access providers, by whichever name they stand there.
+func (p *ClusterProfile) Providers() []AccessProvider {
+	if p == nil {
+		return nil
+	}
+	return slices.Concat(p.AccessProviders, p.CredentialsProviders)
 }
 
 func (m MultiKueue) validatePace(at *field.Path) field.ErrorList {

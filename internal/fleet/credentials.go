@@ -184,6 +184,9 @@ func validHost(hostAndPort string) bool {
 	return net.ParseIP(host) != nil || len(validation.IsDNS1123Subdomain(strings.ToLower(host))) == 0
 }
 
+// CheckConfig refuses a client configuration as ParseKubeConfig does: one that comes from a ClusterProfile.
+func CheckConfig(cfg *rest.Config, allowInsecure bool) error { return checkResult(cfg, allowInsecure) }
+
 // samePlace tells whether two configurations lead to the same server in the same way, and differ in who logs in at most.
 func samePlace(a, b *rest.Config) bool {
 	return equality.Semantic.DeepEqual(withoutLogin(a), withoutLogin(b))

@@ -26,7 +26,8 @@ const (
 	ReasonClientConnectionFailed = "ClientConnectionFailed"
 	ReasonBadKubeConfig          = "BadKubeConfig"
 	ReasonInsecureKubeConfig     = "InsecureKubeConfig"
-	ReasonClusterProfileDisabled = "MultiKueueClusterProfileFeatureDisabled"
+	ReasonBadClusterProfile      = "BadClusterProfile"
+	ReasonBadRestConfig          = "BadRestConfig"
 )
 
 // Status is what is known about the connection to a worker.

@@ -147,18 +147,27 @@ func (s *site) putSecret(kubeconfig []byte) {
 }
 
 // account makes a ServiceAccount of this site on the manager that may do everything, and returns a token of it.
-func (s *site) account(name string) (token string) {
+func (s *site) account(name string) (token string) { return s.accountOn("manager", name) }
+
+// accountOn does the same in any cluster.
+func (s *site) accountOn(cluster, name string) (token string) {
 	s.t.Helper()
 	name = s.namespace + "-" + name
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.CredentialsNamespace(), Name: name}}
-	s.Expect(manager().Create(s.ctx, account)).To(Succeed())
-	s.Expect(manager().Create(s.ctx, &rbacv1.ClusterRoleBinding{
+	s.Expect(client.IgnoreAlreadyExists(on(cluster).Create(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: account.Namespace}}))).To(Succeed())
+	s.Expect(on(cluster).Create(s.ctx, account)).To(Succeed())
+	s.Expect(on(cluster).Create(s.ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: name}},
 	})).To(Succeed())
+	return s.tokenOn(cluster, account)
+}
+
+func (s *site) tokenOn(cluster string, account *corev1.ServiceAccount) string {
+	s.t.Helper()
 	request := &authenticationv1.TokenRequest{}
-	s.Expect(manager().SubResource("token").Create(s.ctx, account, request)).To(Succeed())
+	s.Expect(on(cluster).SubResource("token").Create(s.ctx, account, request)).To(Succeed())
 	return request.Status.Token
 }
 

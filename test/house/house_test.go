@@ -32,6 +32,7 @@ var floors = []struct {
 	{1, "internal/plan"},
 	{1, "internal/fleet"},
 	{1, "internal/jobs"},
+	{1, "internal/profile"},
 	{2, "internal/observe"},
 	{3, "internal/apply"},
 	{4, "internal/controllers/"},

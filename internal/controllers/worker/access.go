@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,20 +18,24 @@ import (
 
 // access is how to reach a worker.
 type access struct {
-	config      *rest.Config
+	config      *rest.Config // nil: it is not known yet
 	fingerprint string
+	// again is when to look anew although nothing tells of a change; zero: not needed.
+	again time.Duration
 }
 
 // problem is why a worker cannot be reached with what its MultiKueueCluster names.
-type problem struct{ reason, message string }
+type problem struct {
+	reason, message string
+	again           time.Duration // as in access
+}
 
 // access loads and checks the credentials of a cluster. The error is the manager's API failing, which says nothing
 // about the cluster.
 func (r *Reconciler) access(ctx context.Context, cluster *kueue.MultiKueueCluster) (access, *problem, error) {
 	source := cluster.Spec.ClusterSource
 	if source.ClusterProfileRef != nil {
-		return access{}, &problem{fleet.ReasonClusterProfileDisabled,
-			"ClusterProfiles are not supported yet: give clusterSource.kubeConfig in place of clusterSource.clusterProfileRef"}, nil
+		return r.byProfile(ctx, source.ClusterProfileRef.Name)
 	}
 	data, trouble, err := r.kubeConfig(ctx, source.KubeConfig)
 	if trouble != nil || err != nil {
@@ -38,9 +43,9 @@ func (r *Reconciler) access(ctx context.Context, cluster *kueue.MultiKueueCluste
 	}
 	cfg, fingerprint, reason, err := fleet.ParseKubeConfig(data, r.AllowInsecure)
 	if err != nil {
-		return access{}, &problem{reason, err.Error()}, nil
+		return access{}, &problem{reason: reason, message: err.Error()}, nil
 	}
-	return access{cfg, fingerprint}, nil, nil
+	return access{config: cfg, fingerprint: fingerprint}, nil, nil
 }
 
 func (r *Reconciler) kubeConfig(ctx context.Context, ref *kueue.KubeConfig) ([]byte, *problem, error) {
@@ -84,5 +89,5 @@ func keysOf(secret *corev1.Secret) string {
 }
 
 func bad(format string, args ...any) *problem {
-	return &problem{fleet.ReasonBadKubeConfig, fmt.Sprintf(format, args...)}
+	return &problem{reason: fleet.ReasonBadKubeConfig, message: fmt.Sprintf(format, args...)}
 }

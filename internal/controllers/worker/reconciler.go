@@ -20,6 +20,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/fleet"
+	"ferry.dev/ferry/internal/profile"
 )
 
 // Fleet is what the controller needs of fleet.Fleet.
@@ -57,6 +58,9 @@ type Reconciler struct {
 	Vacated func(worker string)
 	// Failing says for which kinds the worker is not asked, as their jobs fail there one after the other; empty for none.
 	Failing func(worker string) string
+	// Profiles reads ClusterProfiles, past any cache, and Plugins gets their credentials.
+	Profiles client.Reader
+	Plugins  *profile.Plugins
 	// WithdrawTimeout bounds how long a worker that is given up is withdrawn from first; zero: it is not.
 	WithdrawTimeout time.Duration
 	Clock           clock.PassiveClock // the real one if nil
@@ -99,16 +103,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the kubeconfig of MultiKueueCluster %s: %w", req.Name, err)
 	}
+	again := access.again
 	switch {
 	case problem != nil:
 		r.Fleet.Unusable(cluster.Name, problem.reason, "load client config failed: "+problem.message)
 		r.moved(cluster.Name)
+		again = problem.again
+	case access.config == nil:
+		return reconcile.Result{RequeueAfter: again}, nil
 	case r.stays(ctx, cluster, access):
 		return reconcile.Result{RequeueAfter: look}, nil
 	default:
 		r.Fleet.Set(cluster.Name, access.config, access.fingerprint)
 	}
-	return r.show(ctx, cluster, r.Fleet.Status(cluster.Name))
+	result, err := r.show(ctx, cluster, r.Fleet.Status(cluster.Name))
+	if err == nil && result.RequeueAfter == 0 {
+		result.RequeueAfter = again
+	}
+	return result, err
 }
 
 // isForgotten: the cluster is deleted, and we do not hold it.

@@ -169,9 +169,6 @@ func TestCredentials(t *testing.T) {
 			"unusable w1 InsecureKubeConfig", "InsecureKubeConfig", "load client config failed: exec plugins are not allowed"},
 		"file outside": {fromFile("/etc/passwd"), nil, "unusable w1 BadKubeConfig", "BadKubeConfig",
 			"load client config failed: kubeconfig path is not under the allowed prefix"},
-		"cluster profile": {kueue.ClusterSource{ClusterProfileRef: &kueue.ClusterProfileReference{Name: "p"}}, nil,
-			"unusable w1 MultiKueueClusterProfileFeatureDisabled", "MultiKueueClusterProfileFeatureDisabled",
-			"load client config failed: ClusterProfiles are not supported yet"},
 		"nothing": {kueue.ClusterSource{}, nil, "unusable w1 BadKubeConfig", "BadKubeConfig",
 			"load client config failed: kubeconfig reference is nil"},
 	} {

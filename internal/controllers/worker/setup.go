@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	inventoryaccess "sigs.k8s.io/cluster-inventory-api/pkg/access"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +17,7 @@ import (
 
 	"ferry.dev/ferry/internal/fleet"
 	"ferry.dev/ferry/internal/inlet"
+	"ferry.dev/ferry/internal/profile"
 )
 
 // Options configure the controller.
@@ -31,6 +33,8 @@ type Options struct {
 	FileRecheck time.Duration
 	// AllowInsecure lets connections without TLS through; see fleet.ParseKubeConfig.
 	AllowInsecure bool
+	// Providers are the credential plugins for ClusterProfiles.
+	Providers []inventoryaccess.Provider
 	// Failing, Left, Vacated and WithdrawTimeout are the Reconciler's.
 	Failing         func(worker string) string
 	Left            func(ctx context.Context, worker string) []string
@@ -43,6 +47,7 @@ type Options struct {
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=multikueueclusters,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=multikueueclusters/status,verbs=get;patch
 // +kubebuilder:rbac:groups="",namespace=ferry-system,resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=multicluster.x-k8s.io,namespace=ferry-system,resources=clusterprofiles,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 func Setup(mgr ctrl.Manager, o Options) error {
 	if o.KubeConfigDir == "" {
@@ -54,7 +59,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := mgr.Add(files); err != nil {
 		return fmt.Errorf("adding the watch on kubeconfig files: %w", err)
 	}
+	plugins := &profile.Plugins{Providers: o.Providers, Ready: func() { o.States.Add(all.withProfiles(context.Background())...) }}
 	r := &Reconciler{
+		Profiles: mgr.GetAPIReader(), Plugins: plugins,
 		Client: mgr.GetClient(), Namespace: o.Namespace, AllowInsecure: o.AllowInsecure,
 		Fleet: o.Fleet, Files: files, Recorder: mgr.GetEventRecorder("ferry"),
 		Failing: o.Failing, Left: o.Left, Vacated: o.Vacated, WithdrawTimeout: o.WithdrawTimeout,
@@ -91,7 +98,15 @@ func (l *lister) withFiles(ctx context.Context) []reconcile.Request {
 	return l.matching(ctx, func(ref *kueue.KubeConfig) bool { return ref.LocationType == kueue.PathLocationType })
 }
 
+func (l *lister) withProfiles(ctx context.Context) []reconcile.Request {
+	return l.matchingSource(ctx, func(source *kueue.ClusterSource) bool { return source.ClusterProfileRef != nil })
+}
+
 func (l *lister) matching(ctx context.Context, wanted func(*kueue.KubeConfig) bool) []reconcile.Request {
+	return l.matchingSource(ctx, func(source *kueue.ClusterSource) bool { return source.KubeConfig != nil && wanted(source.KubeConfig) })
+}
+
+func (l *lister) matchingSource(ctx context.Context, wanted func(*kueue.ClusterSource) bool) []reconcile.Request {
 	clusters := &kueue.MultiKueueClusterList{}
 	if err := l.client.List(ctx, clusters); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Listing MultiKueueClusters to see whom changed credentials concern")
@@ -99,7 +114,7 @@ func (l *lister) matching(ctx context.Context, wanted func(*kueue.KubeConfig) bo
 	}
 	var requests []reconcile.Request
 	for i := range clusters.Items {
-		if ref := clusters.Items[i].Spec.ClusterSource.KubeConfig; ref != nil && wanted(ref) {
+		if wanted(&clusters.Items[i].Spec.ClusterSource) {
 			requests = append(requests, Request(clusters.Items[i].Name))
 		}
 	}
