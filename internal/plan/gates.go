@@ -14,8 +14,8 @@ import (
 // gate, the next one only if the job is not admitted for a time. A worker that cannot be seen is not waited for. Where
 // preemption is not orchestrated (any more), all may preempt at once.
 func (v *view) openGates(p *Plan, nominees []string) {
-	var next *Worker
-	var blocked, opened time.Time
+	var blocked []*Worker
+	var opened time.Time
 	for i := range v.Workers {
 		w := &v.Workers[i]
 		if !w.Reachable || !slices.Contains(nominees, w.Name) {
@@ -24,24 +24,23 @@ func (v *view) openGates(p *Plan, nominees []string) {
 		if at := openedAt(w); at.After(opened) {
 			opened = at
 		}
-		since := v.blockedSince(w)
-		switch {
-		case since.IsZero():
-		case v.PreemptionTimeout <= 0:
-			v.letPreempt(p, w)
-		case next == nil || since.Before(blocked):
-			next, blocked = w, since
+		if !v.blockedSince(w).IsZero() {
+			blocked = append(blocked, w)
 		}
 	}
-	if next == nil {
-		return
-	}
-	if left := opened.Add(v.PreemptionTimeout).Sub(v.Now); !opened.IsZero() && left > 0 {
+	left := opened.Add(v.PreemptionTimeout).Sub(v.Now)
+	switch {
+	case len(blocked) == 0:
+	case v.PreemptionTimeout <= 0:
+		for _, w := range blocked {
+			v.letPreempt(p, w)
+		}
+	case !opened.IsZero() && left > 0:
 		p.again(left)
-		return
+	default:
+		v.letPreempt(p, slices.MinFunc(blocked, func(a, b *Worker) int { return v.blockedSince(a).Compare(v.blockedSince(b)) }))
+		p.again(v.PreemptionTimeout)
 	}
-	v.letPreempt(p, next)
-	p.again(v.PreemptionTimeout)
 }
 
 func (v *view) letPreempt(p *Plan, w *Worker) {

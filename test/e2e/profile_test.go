@@ -29,7 +29,6 @@ import (
 func TestClusterProfile(t *testing.T) {
 	s := bareSite(t)
 	s.whole()
-	s.installQueues(fixtures.OnWorkers(s.namespace))
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: fleet.CredentialsNamespace(), Name: s.namespace + "-plugin"}}
 	plugin := s.newPlugin(s.accountOn("w1", "plugin"))
 	s.reconfigure(plugin.section())
@@ -41,6 +40,7 @@ func TestClusterProfile(t *testing.T) {
 	s.awaitActive(metav1.ConditionFalse, "BadClusterProfile", "not found")
 	profile := s.profileOf("w1")
 	s.awaitActive(metav1.ConditionTrue, "Active", "Connected")
+	s.installQueues(fixtures.OnWorkers(s.namespace))
 	s.submit("train", fixtures.RunsFor(time.Second))
 	s.awaitComplete("train")
 	s.Expect(s.creations(s, "train")).To(Equal(map[string]int{"w1": 1}))

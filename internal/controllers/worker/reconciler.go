@@ -99,9 +99,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case err != nil:
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	return r.reach(ctx, cluster)
+}
+
+// reach lets the fleet connect to the worker, or says why it cannot.
+func (r *Reconciler) reach(ctx context.Context, cluster *kueue.MultiKueueCluster) (reconcile.Result, error) {
 	access, problem, err := r.access(ctx, cluster)
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("reading the kubeconfig of MultiKueueCluster %s: %w", req.Name, err)
+		return reconcile.Result{}, fmt.Errorf("reading the credentials of MultiKueueCluster %s: %w", cluster.Name, err)
 	}
 	again := access.again
 	switch {
