@@ -43,14 +43,14 @@ func TestClusterProfile(t *testing.T) {
 	s.installQueues(fixtures.OnWorkers(s.namespace))
 	s.submit("train", fixtures.RunsFor(time.Second))
 	s.awaitComplete("train")
-	s.Expect(s.creations(s, "train")).To(Equal(map[string]int{"w1": 1}))
+	s.Expect(s.workload(s, "train").Status.ClusterName).To(HaveValue(Equal(s.namespace)))
 
 	since, calls := time.Now(), plugin.ran()
 	s.Expect(os.WriteFile(plugin.token, []byte(s.tokenOn("w1", account)), 0o600)).To(Succeed())
 	s.Eventually(plugin.ran).Should(BeNumerically(">=", calls+2), "renewed before it expires")
 	s.submit("again", fixtures.RunsFor(time.Second))
 	s.awaitComplete("again")
-	s.Expect(s.listsOn("w1", account, since)).To(BeZero(), "the connection and its caches stay")
+	s.Expect(s.watchesOn("w1", account, since)).To(BeZero(), "the connection and its caches stay")
 
 	s.Expect(manager().Delete(s.ctx, profile)).To(Succeed())
 	s.awaitActive(metav1.ConditionFalse, "BadClusterProfile", "not found")
@@ -125,12 +125,12 @@ func (s *site) profileOf(cluster string) client.Object {
 	return profile
 }
 
-// listsOn counts how often an account read a whole kind on a worker.
-func (s *site) listsOn(worker string, account *corev1.ServiceAccount, since time.Time) int {
+// watchesOn counts how often an account began to watch a kind on a worker, which is how caches are read.
+func (s *site) watchesOn(worker string, account *corev1.ServiceAccount, since time.Time) int {
 	s.t.Helper()
 	user := "system:serviceaccount:" + account.Namespace + ":" + account.Name
 	counts, err := audit.CountRequests(fleet.Worker(worker).AuditLog(), since, func(r audit.Request) bool {
-		return r.User == user && r.Verb == "list"
+		return r.User == user && r.Verb == "watch"
 	})
 	s.Expect(err).NotTo(HaveOccurred())
 	return counts.Total()
