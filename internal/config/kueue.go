@@ -37,7 +37,7 @@ func fromKueue(document []byte, content map[string]any, kueue reflect.Type, know
 	c.noteNamespace(note)
 	noteOrigin(c.MultiKueue.Origin, note)
 	noteGate(content, note)
-	c.MultiKueue.OrchestratedPreemption.Enabled = gateIsOn(content, "MultiKueueOrchestratedPreemption")
+	c.MultiKueue.OrchestratedPreemption.Enabled, _ = gate(content, "MultiKueueOrchestratedPreemption")
 	c.notePlugins(note)
 	return c, notes, nil
 }
@@ -102,15 +102,15 @@ func noteOrigin(origin string, note func(string, ...any)) {
 	}
 }
 
-func gateIsOn(content map[string]any, name string) bool {
+// gate is what Kueue's file says of one of its feature gates.
+func gate(content map[string]any, name string) (on, set bool) {
 	gates, _ := content["featureGates"].(map[string]any)
-	on, _ := gates[name].(bool)
-	return on
+	on, set = gates[name].(bool)
+	return on, set
 }
 
 func noteGate(content map[string]any, note func(string, ...any)) {
-	gates, _ := content["featureGates"].(map[string]any)
-	if on, set := gates["MultiKueue"].(bool); !set || on {
+	if on, set := gate(content, "MultiKueue"); !set || on {
 		note("featureGates.MultiKueue is not false here: make sure that Kueue on the manager runs with MultiKueue=false, or both dispatch the same jobs")
 	}
 }

@@ -71,7 +71,7 @@ func parse(data []byte, allowInsecure bool) (*rest.Config, error) {
 	if err != nil {
 		return nil, broken("the kubeconfig cannot be used: %s", withoutFiles(err))
 	}
-	if err := checkResult(cfg, allowInsecure); err != nil {
+	if err := CheckConfig(cfg, allowInsecure); err != nil {
 		return nil, err
 	}
 	return cfg, nil
@@ -156,8 +156,8 @@ func checkUser(name string, user *api.AuthInfo) error {
 	return nil
 }
 
-// checkResult looks at what is really going to be used, whatever the file looked like.
-func checkResult(cfg *rest.Config, allowInsecure bool) error {
+// CheckConfig looks at what is really going to be used, whatever the kubeconfig or the ClusterProfile looked like.
+func CheckConfig(cfg *rest.Config, allowInsecure bool) error {
 	if readsFiles(cfg) || cfg.ExecProvider != nil || cfg.AuthProvider != nil || cfg.Username != "" || cfg.Password != "" {
 		return errors.New("the kubeconfig must hold everything itself: no files, plugins or passwords")
 	}
@@ -183,9 +183,6 @@ func validHost(hostAndPort string) bool {
 	}
 	return net.ParseIP(host) != nil || len(validation.IsDNS1123Subdomain(strings.ToLower(host))) == 0
 }
-
-// CheckConfig refuses a client configuration as ParseKubeConfig does: one that comes from a ClusterProfile.
-func CheckConfig(cfg *rest.Config, allowInsecure bool) error { return checkResult(cfg, allowInsecure) }
 
 // samePlace tells whether two configurations lead to the same server in the same way, and differ in who logs in at most.
 func samePlace(a, b *rest.Config) bool {

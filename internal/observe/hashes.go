@@ -20,13 +20,7 @@ func (m *Memory) specHashesOf(ref kinds.Ref, wls []*kueue.Workload) map[types.UI
 	m.mu.Lock()
 	known := m.hashes[ref]
 	m.mu.Unlock()
-	isOld := func(wl *kueue.Workload, version string) int {
-		if wl.ResourceVersion == version {
-			return 0
-		}
-		return 1
-	}
-	if slices.CompareFunc(wls, known.versions, isOld) == 0 {
+	if slices.EqualFunc(wls, known.versions, func(wl *kueue.Workload, version string) bool { return wl.ResourceVersion == version }) {
 		return known.of
 	}
 	now := hashes{of: make(map[types.UID]string, len(wls))}

@@ -31,13 +31,13 @@ func (v *view) serveClaim(p *Plan, w *Worker) bool {
 	case v.lostOfMany(p, w):
 	case v.grow(p, w):
 	case len(v.copies(w)) == 0:
-		v.retryWithRest(p, w, reason.CopyGone(w.Name, "Workload"), Rest{Why: reason.CopyGoneHere("Workload"), Lenient: true, OfKind: true})
+		v.copyGone(p, w, "Workload")
 	case w.Blind:
 		p.Because = fmt.Sprintf("Worker %q cannot show the job now: %s", w.Name, w.Why)
 	case len(w.Jobs) > 0:
 		v.follow(p, w, ready)
 	case ready:
-		v.retryWithRest(p, w, reason.CopyGone(w.Name, v.Kind.GVK.Kind), Rest{Why: reason.CopyGoneHere(v.Kind.GVK.Kind), Lenient: true, OfKind: true})
+		v.copyGone(p, w, v.Kind.GVK.Kind)
 	case w.Foreign:
 		v.retry(p, reason.Foreign(w.Name), true)
 	case !w.Serves:
@@ -47,6 +47,11 @@ func (v *view) serveClaim(p *Plan, w *Worker) bool {
 	}
 	v.shrink(p, w)
 	return true
+}
+
+// copyGone gives the job back, as something of it vanished on its worker.
+func (v *view) copyGone(p *Plan, w *Worker, what string) {
+	v.retryWithRest(p, w, reason.CopyGone(w.Name, what), Rest{Why: reason.CopyGoneHere(what), Lenient: true, OfKind: true})
 }
 
 // follow keeps the manager's job and its copy alike, once the copy has its Workload.

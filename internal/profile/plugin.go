@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/client-go/pkg/apis/clientauthentication"
 	"k8s.io/client-go/pkg/apis/clientauthentication/install"
 	"k8s.io/client-go/rest"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // execInfo is the variable by which a plugin is told about the cluster, see
@@ -37,7 +35,8 @@ var codecs = func() serializer.CodecFactory {
 }()
 
 // execute runs a plugin as kubectl does, without a terminal, until ctx ends.
-func execute(ctx context.Context, config *rest.Config, plugin *clientcmdapi.ExecConfig) (*credential, error) {
+func execute(ctx context.Context, config *rest.Config) (*credential, error) {
+	plugin := config.ExecProvider
 	version, err := schema.ParseGroupVersion(plugin.APIVersion)
 	if err != nil {
 		return nil, fmt.Errorf("apiVersion of credential plugin %s: %w", plugin.Command, err)
@@ -59,13 +58,13 @@ func execute(ctx context.Context, config *rest.Config, plugin *clientcmdapi.Exec
 		command.Env = append(command.Env, v.Name+"="+v.Value)
 	}
 	command.Env = append(command.Env, execInfo+"="+string(asked))
-	var out, said bytes.Buffer
-	command.Stdout, command.Stderr = &out, &said
+	var out bytes.Buffer
+	command.Stdout = &out // and no more: what a plugin says besides may hold a secret, and would be in a condition
 	if err := command.Run(); err != nil {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			err = errors.New("it did not answer in time")
 		}
-		return nil, fmt.Errorf("credential plugin %s: %w%s", plugin.Command, err, lastLine(said.String()))
+		return nil, fmt.Errorf("credential plugin %s: %w; run it by hand in Ferry's container to see what it says", plugin.Command, err)
 	}
 	return read(out.Bytes(), plugin.Command)
 }
@@ -85,14 +84,4 @@ func read(out []byte, command string) (*credential, error) {
 		found.expires = status.ExpirationTimestamp.Time
 	}
 	return found, nil
-}
-
-// lastLine is what a plugin said last about its failure, in brief.
-func lastLine(said string) string {
-	lines := strings.Split(strings.TrimSpace(said), "\n")
-	line := lines[len(lines)-1]
-	if line == "" {
-		return ""
-	}
-	return ": " + line[:min(len(line), 200)]
 }

@@ -9,11 +9,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/clock"
 	inventory "sigs.k8s.io/cluster-inventory-api/apis/v1alpha1"
 	"sigs.k8s.io/cluster-inventory-api/pkg/access"
@@ -26,6 +27,10 @@ const (
 	renewAlways = 10 * time.Minute
 	// tryAgain is how long a plugin that failed is left alone.
 	tryAgain = 10 * time.Second
+	// doubtedAfter is how old a credential has to be to be fetched anew because the cluster cannot be reached with it.
+	doubtedAfter = 30 * time.Second
+	// keptFor is how long a credential is kept for which nobody asks.
+	keptFor = 10 * time.Minute
 )
 
 // ErrPending says that a plugin runs, and nothing is known yet.
@@ -51,8 +56,9 @@ type run struct {
 	at      bool // it runs now
 	found   *credential
 	failure error
-	// next is when it is to run again.
-	next time.Time
+	// next is when it is to run again, ended when it last did.
+	next, ended time.Time
+	asked       time.Time
 }
 
 // Access is how to reach the cluster of a profile.
@@ -64,28 +70,57 @@ type Access struct {
 	Next time.Time
 }
 
-// Access gives the way to the profile's cluster. ErrPending: ask again once Ready is told; Next is set with every other
-// error. An error says what is wrong with the profile or its plugin, and holds no secret.
-func (p *Plugins) Access(profile *inventory.ClusterProfile) (Access, error) {
+// Access gives the way to the profile's cluster. ErrPending: ask again once Ready is told. An error says what is wrong
+// with the profile or its plugin, and holds no secret. With doubt, as the cluster cannot be reached, a credential that
+// is not new is fetched anew: it may have been revoked.
+func (p *Plugins) Access(profile *inventory.ClusterProfile, doubt bool) (Access, error) {
+	profile = withAccessProviders(profile)
 	config, err := access.New(p.Providers).BuildConfigFromCP(profile)
 	if err != nil {
 		return Access{}, fmt.Errorf("%w: name one of its access providers in multiKueue.clusterProfile.accessProviders", err)
 	}
+	cluster := p.chosen(profile).Cluster
+	config.ServerName = cluster.TLSServerName // the library leaves it out
+	if cluster.ProxyURL == "" {
+		config.Proxy = nil // two configurations with a function are never the same
+	}
 	plugin := config.ExecProvider
-	found, next, err := p.credential(keyOf(config, plugin), config, plugin)
+	found, next, err := p.credential(hashOf(cluster, plugin.APIVersion, plugin.Command, plugin.Args, plugin.Env), config, doubt)
 	if err != nil {
-		return Access{Next: next}, err
+		return Access{}, err
 	}
 	config.ExecProvider = nil
 	config.BearerToken, config.CertData, config.KeyData = found.token, found.certificate, found.key
-	if proxy, err := config.Proxy(nil); proxy == nil && err == nil {
-		config.Proxy = nil // two configurations with a function are never the same
-	}
-	return Access{Config: config, Fingerprint: hashOf(config.Host, config.CAData, found.token, found.certificate), Next: next}, nil
+	return Access{Config: config, Fingerprint: hashOf(cluster, found.token, found.certificate), Next: next}, nil
 }
 
-func keyOf(config *rest.Config, plugin *clientcmdapi.ExecConfig) string {
-	return hashOf(config.Host, config.CAData, plugin.APIVersion, plugin.Command, plugin.Args, plugin.Env, plugin.Config)
+// withAccessProviders is the profile with those that it lists by their deprecated name among the others. The library
+// takes them too, and warns in the log each time.
+func withAccessProviders(profile *inventory.ClusterProfile) *inventory.ClusterProfile {
+	out := profile.DeepCopy()
+	for _, old := range profile.Status.CredentialProviders {
+		isOld := func(p inventory.AccessProvider) bool { return p.Name == old.Name }
+		if !slices.ContainsFunc(out.Status.AccessProviders, isOld) {
+			out.Status.AccessProviders = append(out.Status.AccessProviders, old)
+		}
+	}
+	out.Status.CredentialProviders = nil
+	return out
+}
+
+// chosen is the access provider that the library takes: the first configured one that the profile lists.
+func (p *Plugins) chosen(profile *inventory.ClusterProfile) (found inventory.AccessProvider) {
+	for _, provider := range p.Providers {
+		for _, listed := range profile.Status.AccessProviders {
+			if listed.Name == provider.Name {
+				found = listed
+			}
+		}
+		if found.Name != "" {
+			break
+		}
+	}
+	return found
 }
 
 func hashOf(parts ...any) string {
@@ -105,21 +140,15 @@ func (p *Plugins) now() time.Time {
 }
 
 // credential is the one that is known, and when it is to be renewed. It starts the plugin where that is due.
-func (p *Plugins) credential(key string, config *rest.Config, plugin *clientcmdapi.ExecConfig) (*credential, time.Time, error) {
+func (p *Plugins) credential(key string, config *rest.Config, doubt bool) (*credential, time.Time, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := p.runs[key]
-	if r == nil {
-		r = &run{}
-		if p.runs == nil {
-			p.runs = map[string]*run{}
-		}
-		p.runs[key] = r
-	}
 	now := p.now()
-	if !r.at && !now.Before(r.next) {
+	r := p.runOf(key, now)
+	isDoubted := doubt && now.Sub(r.ended) >= doubtedAfter
+	if !r.at && (isDoubted || !now.Before(r.next)) {
 		r.at = true
-		go p.fetch(r, rest.CopyConfig(config), plugin)
+		go p.fetch(r, rest.CopyConfig(config))
 	}
 	switch {
 	case r.found != nil && (r.found.expires.IsZero() || now.Before(r.found.expires)):
@@ -131,13 +160,28 @@ func (p *Plugins) credential(key string, config *rest.Config, plugin *clientcmda
 	}
 }
 
-func (p *Plugins) fetch(r *run, config *rest.Config, plugin *clientcmdapi.ExecConfig) {
+// runOf is what is known by this key; the lock is held. What nobody asks for any more is forgotten.
+func (p *Plugins) runOf(key string, now time.Time) *run {
+	maps.DeleteFunc(p.runs, func(other string, r *run) bool { return other != key && !r.at && now.Sub(r.asked) > keptFor })
+	r := p.runs[key]
+	if r == nil {
+		r = &run{}
+		if p.runs == nil {
+			p.runs = map[string]*run{}
+		}
+		p.runs[key] = r
+	}
+	r.asked = now
+	return r
+}
+
+func (p *Plugins) fetch(r *run, config *rest.Config) {
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(p.Deadline, DefaultDeadline))
 	defer cancel()
-	found, err := execute(ctx, config, plugin)
+	found, err := execute(ctx, config)
 	p.mu.Lock()
 	now := p.now()
-	r.at, r.failure, r.next = false, err, now.Add(tryAgain)
+	r.at, r.failure, r.next, r.ended = false, err, now.Add(tryAgain), now
 	if err == nil {
 		r.found, r.next = found, renewal(found.expires, now)
 	}

@@ -35,7 +35,7 @@ type problem struct {
 func (r *Reconciler) access(ctx context.Context, cluster *kueue.MultiKueueCluster) (access, *problem, error) {
 	source := cluster.Spec.ClusterSource
 	if source.ClusterProfileRef != nil {
-		return r.byProfile(ctx, source.ClusterProfileRef.Name)
+		return r.byProfile(ctx, cluster.Name, source.ClusterProfileRef.Name)
 	}
 	data, trouble, err := r.kubeConfig(ctx, source.KubeConfig)
 	if trouble != nil || err != nil {

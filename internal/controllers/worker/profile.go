@@ -20,7 +20,7 @@ import (
 const profileRecheck = 10 * time.Second
 
 // byProfile is the way to a worker that a ClusterProfile in Ferry's namespace describes.
-func (r *Reconciler) byProfile(ctx context.Context, name string) (access, *problem, error) {
+func (r *Reconciler) byProfile(ctx context.Context, worker, name string) (access, *problem, error) {
 	found := &inventory.ClusterProfile{}
 	err := r.Profiles.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, found)
 	switch {
@@ -33,7 +33,7 @@ func (r *Reconciler) byProfile(ctx context.Context, name string) (access, *probl
 	case err != nil:
 		return access{}, nil, err
 	}
-	way, err := r.Plugins.Access(found)
+	way, err := r.Plugins.Access(found, r.Fleet.Status(worker).Reach == fleet.Lost)
 	switch {
 	case errors.Is(err, profile.ErrPending):
 		return access{again: profileRecheck}, nil, nil

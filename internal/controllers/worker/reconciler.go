@@ -114,8 +114,7 @@ func (r *Reconciler) reach(ctx context.Context, cluster *kueue.MultiKueueCluster
 		r.Fleet.Unusable(cluster.Name, problem.reason, "load client config failed: "+problem.message)
 		r.moved(cluster.Name)
 		again = problem.again
-	case access.config == nil:
-		return reconcile.Result{RequeueAfter: again}, nil
+	case access.config == nil: // not yet; what the fleet knows still holds
 	case r.stays(ctx, cluster, access):
 		return reconcile.Result{RequeueAfter: look}, nil
 	default:

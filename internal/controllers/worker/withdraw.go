@@ -131,7 +131,7 @@ func (r *Reconciler) stays(ctx context.Context, cluster *kueue.MultiKueueCluster
 		if !under {
 			m.since = r.now()
 			r.Recorder.Eventf(cluster, nil, corev1.EventTypeNormal, "Withdrawing", "Withdraw",
-				"The kubeconfig leads to another cluster than before: the jobs there are offered to others and removed first, for %s at most", r.WithdrawTimeout)
+				"The credentials lead to another cluster than before: the jobs there are offered to others and removed first, for %s at most", r.WithdrawTimeout)
 		}
 		m.fingerprint = to.fingerprint
 		if r.moving == nil {
@@ -150,7 +150,7 @@ func (r *Reconciler) stays(ctx context.Context, cluster *kueue.MultiKueueCluster
 		return true
 	}
 	r.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, "LeftBehind", "Withdraw", "%s",
-		cutNote(fmt.Sprintf("The cluster that the kubeconfig led to before could not be withdrawn from within %s. %s", r.WithdrawTimeout, leftBehind(left))))
+		cutNote(fmt.Sprintf("The cluster that the credentials led to before could not be withdrawn from within %s. %s", r.WithdrawTimeout, leftBehind(left))))
 	r.moved(name)
 	return false
 }

@@ -140,5 +140,5 @@ func TestAMoveIsBounded(t *testing.T) {
 	w.reconcile(g)
 	g.Expect(w.fleet.calls).To(Equal([]string{"leave w1 true", "leave w1 false", "set w1 https://worker1.example:6443"}))
 	g.Expect(w.recorder.Events).To(Receive(HavePrefix("Normal Withdrawing")))
-	g.Expect(w.recorder.Events).To(Receive(HavePrefix("Warning LeftBehind The cluster that the kubeconfig led to before")))
+	g.Expect(w.recorder.Events).To(Receive(HavePrefix("Warning LeftBehind The cluster that the credentials led to before")))
 }
