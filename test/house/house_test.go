@@ -25,32 +25,33 @@ var floors = []struct {
 	room  string
 }{
 	{0, "internal/reason"},
-	{0, "internal/placement"},
+	{0, "internal/capacity"},
+	{1, "internal/placement"},
 	{0, "internal/kinds"},
 	{0, "internal/inlet"},
 	{0, "internal/config"},
-	{1, "internal/plan"},
-	{1, "internal/fleet"},
-	{1, "internal/jobs"},
-	{1, "internal/profile"},
-	{2, "internal/observe"},
-	{3, "internal/apply"},
-	{4, "internal/controllers/"},
-	{4, "internal/webhook"},
-	{5, "internal/install"},
-	{5, "internal/app"},
-	{6, "cmd/"},
-	{7, "playground"},
-	{8, "playground/"},
-	{9, "test/"},
-	{9, "config"},
-	{9, "examples"},
+	{2, "internal/plan"},
+	{2, "internal/fleet"},
+	{2, "internal/jobs"},
+	{2, "internal/profile"},
+	{3, "internal/observe"},
+	{4, "internal/apply"},
+	{5, "internal/controllers/"},
+	{5, "internal/webhook"},
+	{6, "internal/install"},
+	{6, "internal/app"},
+	{7, "cmd/"},
+	{8, "playground"},
+	{9, "playground/"},
+	{10, "test/"},
+	{10, "config"},
+	{10, "examples"},
 }
 
 // product is the part of the module that ships.
 var product = []string{"internal/", "cmd/"}
 
-var pureRooms = []string{"internal/plan", "internal/kinds", "internal/placement", "internal/reason"}
+var pureRooms = []string{"internal/plan", "internal/kinds", "internal/placement", "internal/capacity", "internal/reason"}
 
 // impure are import paths, or their beginnings, that bring in a clock, a
 // network, the machine or chance.
