@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/plan"
@@ -105,6 +106,10 @@ var claims = []ruleCase{
 	{rule: "Over", name: "never again", when: snap(claimedBy("w1"), managerStatus(ended)), does: "w1: " + deleteBoth, unless: snap(claimedBy("w1")), then: "Claimed"},
 	{rule: "Over", name: "nor anew", when: snap(managerStatus(ended))},
 	{rule: "Claimed", name: "no job, no result", when: snap(claimedBy("w1"), finishedOn("w1", time.Minute), on("w1", noJobThere), askedForJob), does: retry, because: "before its result was seen"},
+	{rule: "EvictedOnWorker", name: "time is up, the manager ends it", when: snap(claimedBy("w1"), started, maxTime, timeIsUp), because: "maximum execution time is up"},
+	{rule: "EvictedOnWorker", name: "time is up, and the manager's clock does not run yet", when: snap(claimedBy("w1"), check(kueue.CheckStatePending), maxTime, timeIsUp), does: "manager: set check of wl to Ready", because: "maximum execution time is up"},
+	{rule: "EvictedOnWorker", name: "time is up on the worker only", when: snap(claimedBy("w1"), started, timeIsUp), does: retry},
+	{rule: "EvictedOnWorker", name: "stopped there for good, for another reason", when: snap(claimedBy("w1"), started, maxTime, copyCondition("w1", kueue.WorkloadEvicted, "DeactivatedDueToRequeuingLimitExceeded")), does: retry},
 	{rule: "EvictedOnWorker", name: "retries", when: snap(claimedBy("w1"), copyCondition("w1", kueue.WorkloadEvicted, "Preempted")), does: retry, because: "because Preempted",
 		unless: snap(claimedBy("w1"), offered("w2"), copyCondition("w2", kueue.WorkloadEvicted, "Preempted")), then: "Claimed"},
 	{rule: "SpecDrift", name: "on the claim's worker", when: snap(claimedBy("w1"), manager(moreParallel)), does: retry, because: `"w1"`, unless: snap(claimedBy("w1"), priority(9)), then: "Claimed"},
@@ -149,3 +154,8 @@ var claims = []ruleCase{
 	{rule: "Claimed", name: "job vanished", when: snap(claimedBy("w1"), on("w1", noJobThere), askedForJob), does: retry, because: "the Job is gone"},
 	{rule: "Claimed", name: "foreign job", when: snap(claim("w1"), offered("w1"), admitted("w1", time.Minute), foreign("w1")), does: retry, because: "Ferry did not create"},
 }
+
+var timeIsUp = copyCondition("w1", kueue.WorkloadEvicted, "DeactivatedDueTo"+kueue.WorkloadMaximumExecutionTimeExceeded)
+
+// maxTime: the job may run for a minute.
+func maxTime(s *plan.Snapshot) { s.Workloads[0].Spec.MaximumExecutionTimeSeconds = ptr.To[int32](60) }

@@ -93,6 +93,11 @@ func EvictedOnWorker(worker, why string) string {
 	return withWhy(fmt.Sprintf("Workload evicted on worker cluster: %q, resetting for re-admission", worker), why)
 }
 
+// TimeIsUp says that the job ran for its maximum execution time.
+func TimeIsUp(worker string) string {
+	return fmt.Sprintf("The maximum execution time is up on worker %q; waiting for Kueue on the manager to notice it too", worker)
+}
+
 // OutOfSync says that Kueue on the worker ended the copy as unlike its job.
 func OutOfSync(worker string) string {
 	return fmt.Sprintf("Remote workload on worker cluster %q is out of sync with its user job, resetting for re-dispatch", worker)

@@ -77,17 +77,38 @@ func TestBorrowingThroughCohorts(t *testing.T) {
 // TestMaximumExecutionTime: Kueue ends the job for good, wherever the time is noticed first.
 func TestMaximumExecutionTime(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.submit("train", fixtures.RunsOn(), func(job *batchv1.Job) { job.Labels["kueue.x-k8s.io/max-exec-time-seconds"] = "3" })
-	s.awaitRunning("train")
+	for name, first := range map[string]func(s *site, worker string){
+		"as it comes":    func(*site, string) {},
+		"on the worker":  func(s *site, worker string) { s.hasRunFor(worker, "train", 5) },
+		"on the manager": func(s *site, _ string) { s.hasRunFor("manager", "train", 5) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.submit("train", fixtures.RunsOn(), func(job *batchv1.Job) { job.Labels["kueue.x-k8s.io/max-exec-time-seconds"] = "8" })
+			worker, _ := s.awaitRunning("train")
+			first(s, worker)
+			s.Eventually(func(g Gomega) {
+				wl := s.workload(g, "train")
+				g.Expect(wl.Spec.Active).To(HaveValue(BeFalse()), "%v", messagesOf(wl))
+				g.Expect(meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadQuotaReserved)).To(BeFalse())
+				g.Expect(suspended(s.job(g, "manager", "train"))).To(BeTrue())
+			}).Should(Succeed())
+			s.awaitNothingOn(s.workers...)
+			s.expectCreatedOnce("train")
+		})
+	}
+}
+
+// hasRunFor has a cluster's Kueue believe that the job ran that many seconds before.
+func (s *site) hasRunFor(cluster, job string, seconds int32) {
+	s.t.Helper()
 	s.Eventually(func(g Gomega) {
-		wl := s.workload(g, "train")
-		g.Expect(wl.Spec.Active).To(HaveValue(BeFalse()), "%v", messagesOf(wl))
-		g.Expect(meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadQuotaReserved)).To(BeFalse())
-		g.Expect(suspended(s.job(g, "manager", "train"))).To(BeTrue())
+		for _, wl := range s.workloads(g, cluster) {
+			wl.Status.AccumulatedPastExecutionTimeSeconds = &seconds
+			g.Expect(on(cluster).Status().Update(s.ctx, &wl)).To(Succeed())
+		}
 	}).Should(Succeed())
-	s.awaitNothingOn(s.workers...)
-	s.expectCreatedOnce("train")
 }
 
 // TestStoppedLocalQueues: on a worker the job moves; on the manager it stops, and goes on later.
