@@ -25,6 +25,7 @@ var floors = []struct {
 	room  string
 }{
 	{0, "internal/reason"},
+	{1, "internal/quota"},
 	{0, "internal/capacity"},
 	{1, "internal/placement"},
 	{0, "internal/kinds"},
@@ -51,7 +52,7 @@ var floors = []struct {
 // product is the part of the module that ships.
 var product = []string{"internal/", "cmd/"}
 
-var pureRooms = []string{"internal/plan", "internal/kinds", "internal/placement", "internal/capacity", "internal/reason"}
+var pureRooms = []string{"internal/plan", "internal/kinds", "internal/placement", "internal/capacity", "internal/quota", "internal/reason"}
 
 // impure are import paths, or their beginnings, that bring in a clock, a
 // network, the machine or chance.
