@@ -30,8 +30,9 @@ type conn struct {
 	client  client.Client
 	asks    rest.Interface // without the rate limiter: a busy worker must not look like a dead one
 
-	core  map[schema.GroupVersionKind]*mirror // written before the conn is published
-	kinds map[schema.GroupVersionKind]*servedKind
+	core   map[schema.GroupVersionKind]*mirror // written before the conn is published
+	kinds  map[schema.GroupVersionKind]*servedKind
+	queues map[schema.GroupVersionKind]*servedKind // of Kueue; not read before they are wanted
 }
 
 var _ link = (*conn)(nil)
@@ -90,11 +91,19 @@ func (c *conn) servingOf(gvk schema.GroupVersionKind) (*serving, error) {
 	if err := c.lost(); err != nil {
 		return nil, err
 	}
-	k, found := c.kinds[gvk]
+	k, found := c.kindOf(gvk)
 	if !found {
 		return nil, &NotServedError{Kind: gvk, Why: "this kind is not among the configured ones"}
 	}
 	return k.state.Load(), nil
+}
+
+func (c *conn) kindOf(gvk schema.GroupVersionKind) (*servedKind, bool) {
+	if k, found := c.kinds[gvk]; found {
+		return k, true
+	}
+	k, found := c.queues[gvk]
+	return k, found
 }
 
 func (c *conn) lost() error {
@@ -112,7 +121,7 @@ func (c *conn) Serves(gvk schema.GroupVersionKind) (bool, string) {
 	if c.life.Err() != nil {
 		return false, errClosed.Error()
 	}
-	k, found := c.kinds[gvk]
+	k, found := c.kindOf(gvk)
 	if !found {
 		return false, "this kind is not among the configured ones"
 	}

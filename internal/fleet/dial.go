@@ -37,11 +37,14 @@ func dial(ctx context.Context, to target) (link, error) {
 
 // prepare builds everything that needs no network.
 func prepare(to target) (*conn, error) {
-	c := &conn{target: to, mapper: newMapper(), kinds: map[schema.GroupVersionKind]*servedKind{}}
+	c := &conn{target: to, mapper: newMapper(), kinds: map[schema.GroupVersionKind]*servedKind{}, queues: map[schema.GroupVersionKind]*servedKind{}}
 	c.life, c.end = context.WithCancel(context.Background())
 	c.config = c.configured(to.config)
 	for _, gvk := range to.options.Kinds {
-		c.kinds[gvk] = newServedKind(c, gvk)
+		c.kinds[gvk] = newJobKind(c, gvk)
+	}
+	for gvk, object := range queueKinds() {
+		c.queues[gvk] = newQueueKind(c, gvk, object)
 	}
 	if err := c.prepareClients(); err != nil {
 		c.end()
@@ -95,6 +98,7 @@ func (c *conn) open(ctx context.Context) error {
 	for _, k := range c.kinds {
 		c.tasks.Go(func() { k.run(c.life) })
 	}
+	c.tasks.Go(c.readQueues)
 	grace := time.NewTimer(c.options.KindGrace)
 	defer grace.Stop()
 	for _, k := range c.kinds {

@@ -18,7 +18,7 @@ import (
 // call fails, so a holder of an old Conn can neither read stale data nor write.
 type Conn interface {
 	// Reader reads typed Kueue Workloads and unstructured objects of the job kinds, only those with our origin
-	// label, and all typed LocalQueues. A kind that is not served now gives a *NotServedError.
+	// label, and all typed LocalQueues; after Fleet.ReadQueues also typed ClusterQueues, Cohorts and ResourceFlavors. A kind that is not served now gives a *NotServedError.
 	Reader() client.Reader
 	// Find gives one of the objects that Reader reads, as the cache holds it: it must not be changed. Nil when there
 	// is none.

@@ -18,11 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// servedKind is one job kind on one worker. It tries for as long as the connection lives, and no failure of it
-// touches another kind.
+// servedKind is one kind on one worker. It tries for as long as the connection lives, and no failure of it touches
+// another kind.
 type servedKind struct {
 	gvk     schema.GroupVersionKind
 	conn    *conn
+	watch   func(ctx context.Context, failed func(err error, stale bool)) (*serving, error) // starts the mirrors
+	changed func()                                                                          // told of a new verdict
 	state   atomic.Pointer[serving]
 	decided chan struct{} // closed at the first verdict
 	once    sync.Once
@@ -35,8 +37,18 @@ type serving struct {
 	why   string
 }
 
-func newServedKind(c *conn, gvk schema.GroupVersionKind) *servedKind {
-	k := &servedKind{gvk: gvk, conn: c, decided: make(chan struct{})}
+// mirrors are those that have to be read before the kind is served.
+func (s *serving) mirrors() []*mirror {
+	if s.names == nil {
+		return []*mirror{s.ours}
+	}
+	return []*mirror{s.ours, s.names}
+}
+
+// newJobKind serves a job kind.
+func newJobKind(c *conn, gvk schema.GroupVersionKind) *servedKind {
+	k := &servedKind{gvk: gvk, conn: c, decided: make(chan struct{}), changed: c.signals.kinds}
+	k.watch = k.watchJobs
 	k.state.Store(&serving{why: "its objects are still being read"})
 	return k
 }
@@ -61,17 +73,14 @@ func (k *servedKind) decide(now *serving) {
 	before := k.state.Swap(now)
 	k.once.Do(func() { close(k.decided) })
 	if (before.ours == nil) != (now.ours == nil) || before.why != now.why {
-		k.conn.signals.kinds()
+		k.changed()
 	}
 }
 
-// serve discovers and watches the kind; it returns only when that fails.
+// serve watches the kind; it returns only when that fails.
 func (k *servedKind) serve(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	if err := k.discover(ctx); err != nil {
-		return err
-	}
 	failed := func(err error, stale bool) {
 		if stale || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 			stop(err)
@@ -79,16 +88,11 @@ func (k *servedKind) serve(ctx context.Context) error {
 		}
 		k.conn.signals.trouble()
 	}
-	ours, names, err := k.watch(ctx, failed)
+	now, err := k.watch(ctx, failed)
 	if err != nil {
 		return err
 	}
-	now := &serving{ours: ours, names: names}
-	mirrors := []*mirror{ours}
-	if names != nil {
-		mirrors = append(mirrors, names)
-	}
-	for _, m := range mirrors {
+	for _, m := range now.mirrors() {
 		select {
 		case <-m.synced:
 		case <-ctx.Done():
@@ -100,24 +104,27 @@ func (k *servedKind) serve(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// watch starts the two mirrors of the kind: all of the objects that are ours, and the names of the others, unless
-// these are not wanted.
-func (k *servedKind) watch(ctx context.Context, failed func(error, bool)) (ours, names *mirror, err error) {
+// watchJobs discovers the kind and starts its two mirrors: all of the objects that are ours, and the names of the
+// others, unless these are not wanted.
+func (k *servedKind) watchJobs(ctx context.Context, failed func(error, bool)) (*serving, error) {
+	if err := k.discover(ctx); err != nil {
+		return nil, err
+	}
 	told := func(obj client.Object) { k.conn.options.Events.Changed(k.conn.worker, obj) }
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(k.gvk)
-	ours, err = k.conn.startMirror(ctx, mirrored{
+	ours, err := k.conn.startMirror(ctx, mirrored{
 		object: object, selector: k.conn.ours(), strip: stripManaged, index: k.conn.options.Index, handler: onChange(told), failed: failed,
 	})
 	if err != nil || slices.Contains(k.conn.options.Unnamed, k.gvk) {
-		return ours, nil, err
+		return &serving{ours: ours}, err
 	}
 	metadata := &metav1.PartialObjectMetadata{}
 	metadata.SetGroupVersionKind(k.gvk)
-	names, err = k.conn.startMirror(ctx, mirrored{
+	names, err := k.conn.startMirror(ctx, mirrored{
 		object: metadata, selector: labels.Everything(), strip: stripToName, handler: onNames(told), failed: failed,
 	})
-	return ours, names, err
+	return &serving{ours: ours, names: names}, err
 }
 
 // discover asks the worker for the kind's resource.

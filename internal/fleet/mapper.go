@@ -39,6 +39,8 @@ func newMapper() *mapper {
 		mapping{group.WithKind("Workload"), resourceNames{"workloads", "workload"}, meta.RESTScopeNamespace},
 		mapping{group.WithKind("LocalQueue"), resourceNames{"localqueues", "localqueue"}, meta.RESTScopeNamespace},
 		mapping{group.WithKind("ClusterQueue"), resourceNames{"clusterqueues", "clusterqueue"}, meta.RESTScopeRoot},
+		mapping{group.WithKind("Cohort"), resourceNames{"cohorts", "cohort"}, meta.RESTScopeRoot},
+		mapping{group.WithKind("ResourceFlavor"), resourceNames{"resourceflavors", "resourceflavor"}, meta.RESTScopeRoot},
 		mapping{group.WithKind("WorkloadPriorityClass"), resourceNames{"workloadpriorityclasses", "workloadpriorityclass"}, meta.RESTScopeRoot},
 	)
 	return m

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -60,6 +61,9 @@ type Options struct {
 
 	connect connector // replaced in tests
 	shared  *shared
+
+	queuesWanted chan struct{} // closed by wantQueues
+	wantQueues   func()
 }
 
 // Index is how Conn.FindAll finds objects.
@@ -73,11 +77,14 @@ type Index struct {
 // Backoff doubles from Initial to Max; 1 s and 30 s.
 type Backoff struct{ Initial, Max time.Duration }
 
-// Events are told as they happen. Both callbacks must be quick, and either may be nil.
+// Events are told as they happen. They must be quick, and any may be nil.
 type Events struct {
 	// Changed tells that an object of ours changed or was deleted in a worker's cache; called on informer
 	// goroutines. An object that was created or deleted in Names comes as PartialObjectMetadata.
 	Changed func(worker string, obj client.Object)
+	// Queues tells that a ClusterQueue, Cohort or ResourceFlavor of a worker changed or was deleted, or, without an
+	// object, that they can be read now or no longer. Nothing is told before Fleet.ReadQueues.
+	Queues func(worker string, obj client.Object)
 	// State tells that a worker was connected, suspected, lost or removed, or that the kinds it serves changed. The
 	// calls for one worker come one after the other.
 	State func(worker string, s Status)
@@ -144,6 +151,9 @@ func (o Options) withDefaults() Options {
 	if o.Events.Changed == nil {
 		o.Events.Changed = func(string, client.Object) {}
 	}
+	if o.Events.Queues == nil {
+		o.Events.Queues = func(string, client.Object) {}
+	}
 	if o.Events.State == nil {
 		o.Events.State = func(string, Status) {}
 	}
@@ -151,6 +161,8 @@ func (o Options) withDefaults() Options {
 		o.Lean = func(string, *kueue.Workload) {}
 	}
 	o.shared = &shared{}
+	wanted := make(chan struct{})
+	o.queuesWanted, o.wantQueues = wanted, sync.OnceFunc(func() { close(wanted) })
 	if o.connect == nil {
 		o.connect = dial
 	}
