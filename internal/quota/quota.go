@@ -62,12 +62,19 @@ func Decide(r Request) Decision {
 	case !r.Automated:
 		return r.says(metav1.ConditionFalse, reason.QuotaNotRequested, reason.QuotaIsManual())
 	}
-	if i := slices.IndexFunc(r.Workers, func(w Worker) bool { return !w.Out && !w.Known }); i >= 0 {
-		if before != nil && before.Status == metav1.ConditionTrue {
-			return Decision{} // what it had last stays until the worker is back, or out
-		}
-		return r.says(metav1.ConditionFalse, reason.QuotaWaits, reason.QuotaWaitsFor(r.Workers[i].Name, r.Workers[i].Why))
+	unknown := slices.IndexFunc(r.Workers, func(w Worker) bool { return !w.Out && !w.Known })
+	switch {
+	case unknown < 0:
+		return r.follow(before)
+	case before != nil && before.Status == metav1.ConditionTrue:
+		return Decision{} // what it had last stays until the worker is back, or out
+	default:
+		return r.says(metav1.ConditionFalse, reason.QuotaWaits, reason.QuotaWaitsFor(r.Workers[unknown].Name, r.Workers[unknown].Why))
 	}
+}
+
+// follow gives the queue what all workers have that count.
+func (r Request) follow(before *metav1.Condition) Decision {
 	groups, trouble := r.sum()
 	switch {
 	case trouble != "":
