@@ -25,6 +25,7 @@ import (
 	"ferry.dev/ferry/internal/controllers/dispatch"
 	"ferry.dev/ferry/internal/controllers/lane"
 	"ferry.dev/ferry/internal/controllers/mirror"
+	"ferry.dev/ferry/internal/controllers/quota"
 	"ferry.dev/ferry/internal/controllers/worker"
 	"ferry.dev/ferry/internal/fleet"
 	"ferry.dev/ferry/internal/inlet"
@@ -96,7 +97,7 @@ func managerConfig(o Options) (*rest.Config, error) {
 func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) error {
 	table := Table(o.Config)
 	statuses := &inlet.Inlet[kinds.Ref]{}
-	w := &wiring{in: &inlet.Inlet[kinds.Ref]{}, clusters: &inlet.Inlet[reconcile.Request]{}, log: o.Log}
+	w := &wiring{in: &inlet.Inlet[kinds.Ref]{}, clusters: &inlet.Inlet[reconcile.Request]{}, quotas: &inlet.Inlet[reconcile.Request]{}, log: o.Log}
 	var err error
 	if w.jobs, err = jobs.New(jobsOptions(mgr, o, table)); err != nil {
 		return err
@@ -108,6 +109,10 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 		Wake: func(refs ...kinds.Ref) { w.in.Add(refs...) },
 	}
 	w.observer.Memory.OnKindsFail(func(name string) { w.clusters.Add(worker.Request(name)) })
+	w.quota = &quota.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: w.fleet, Clock: clock.RealClock{},
+		LostTimeout: o.Config.MultiKueue.WorkerLostTimeout.Duration, FirstConnect: workers.FirstConnect(),
+	}
 	applier := &apply.Applier{
 		Manager: mgr.GetClient(), Recorder: mgr.GetEventRecorder("ferry"), Memory: w.observer.Memory, Clock: clock.RealClock{},
 		Metrics: apply.NewMetrics(metrics.Registry, role(o.Config)),
@@ -129,6 +134,7 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 		func() error { return mirror.Setup(mgr, mirrors, statuses) },
 		func() error { return check.Setup(mgr) },
 		func() error { return worker.Setup(mgr, workerOptions(o.Config, w)) },
+		func() error { return quota.Setup(mgr, w.quota, w.quotas) },
 		func() error {
 			webhook.Register(mgr.GetWebhookServer(), table, w.jobs, mgr.GetAPIReader())
 			return nil
@@ -209,7 +215,7 @@ func fleetOptions(mgr ctrl.Manager, o Options, origin string, table *kinds.Table
 		RequestTimeout: c.RequestTimeout.Duration, ProbeInterval: c.ProbeInterval.Duration, ProbeTimeout: c.ProbeTimeout.Duration,
 		FailureThreshold: int(*c.FailureThreshold),
 		Backoff:          fleet.Backoff{Initial: c.ReconnectBackoff.Initial.Duration, Max: c.ReconnectBackoff.Max.Duration},
-		Events:           fleet.Events{Changed: w.changed, State: w.state},
+		Events:           fleet.Events{Changed: w.changed, Queues: w.queues, State: w.state},
 		Log:              o.Log.WithName("fleet"), UserAgent: "ferry/" + o.Version,
 	}
 }

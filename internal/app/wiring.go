@@ -13,6 +13,7 @@ import (
 
 	"ferry.dev/ferry/internal/controllers/dispatch"
 	"ferry.dev/ferry/internal/controllers/lane"
+	"ferry.dev/ferry/internal/controllers/quota"
 	"ferry.dev/ferry/internal/controllers/worker"
 	"ferry.dev/ferry/internal/fleet"
 	"ferry.dev/ferry/internal/inlet"
@@ -30,6 +31,8 @@ type wiring struct {
 	lanes    *lane.Lanes
 	in       *inlet.Inlet[kinds.Ref]
 	clusters *inlet.Inlet[reconcile.Request]
+	quota    *quota.Reconciler
+	quotas   *inlet.Inlet[reconcile.Request]
 	log      logr.Logger
 }
 
@@ -38,6 +41,7 @@ func (w *wiring) changed(name string, obj client.Object) {
 	switch o := obj.(type) {
 	case *kueue.LocalQueue:
 		w.in.Add(w.dispatch.WaitingFor(context.Background(), o)...)
+		w.quotas.Add(w.quota.Followed()...)
 	case *metav1.PartialObjectMetadata:
 		// Somebody's object came or went; it matters only under the name of a job.
 		if ref := (kinds.Ref{Kind: o.GroupVersionKind().GroupKind().String(), Namespace: o.Namespace, Name: o.Name}); w.observer.Submitted(context.Background(), ref) {
@@ -54,6 +58,9 @@ func (w *wiring) changed(name string, obj client.Object) {
 		w.in.Add(ref)
 	}
 }
+
+// queues is told every change of what a worker's queues have to give.
+func (w *wiring) queues(string, client.Object) { w.quotas.Add(w.quota.Followed()...) }
 
 // unmarked lets what MultiKueue made, or seems to have, be decided about.
 func (w *wiring) unmarked(obj client.Object) {
@@ -72,6 +79,7 @@ func (w *wiring) unmarked(obj client.Object) {
 // state is told when a worker is connected, lost or removed, and when it starts or stops to serve a kind.
 func (w *wiring) state(name string, s fleet.Status) {
 	w.clusters.Add(worker.Request(name))
+	w.quotas.Add(w.quota.Followed()...)
 	if !s.Usable() {
 		w.observer.Memory.Lost(name)
 	}

@@ -138,7 +138,9 @@ func (a *apiServer) put(resource, apiVersion, kind, name, origin string) {
 	obj := &unstructured.Unstructured{}
 	obj.SetAPIVersion(apiVersion)
 	obj.SetKind(kind)
-	obj.SetNamespace("ns")
+	if !clusterWide(resource) {
+		obj.SetNamespace("ns")
+	}
 	obj.SetName(name)
 	obj.SetUID(types.UID(name + " of " + a.cluster))
 	obj.SetAnnotations(map[string]string{"big": "value"})
@@ -152,6 +154,11 @@ func (a *apiServer) put(resource, apiVersion, kind, name, origin string) {
 	}
 	a.objects[key] = obj
 	a.tellLocked(resource, watchEvent{kind: verb, object: obj})
+}
+
+// clusterWide tells whether the objects of a resource have no namespace.
+func clusterWide(resource string) bool {
+	return slices.Contains([]string{"clusterqueues", "cohorts", "resourceflavors"}, resource)
 }
 
 func (a *apiServer) remove(resource, name string) {

@@ -62,7 +62,7 @@ func bucketOf(value string) string {
 
 // find gives an object as the mirror holds it; nil when it does not.
 func (m *mirror) find(key types.NamespacedName) client.Object {
-	obj, _, _ := m.held.GetByKey(key.Namespace + "/" + key.Name) // a store in memory gives no errors
+	obj, _, _ := m.held.GetByKey(toolscache.NewObjectName(key.Namespace, key.Name).String()) // a store in memory gives no errors
 	found, _ := obj.(client.Object)
 	return found
 }

@@ -34,6 +34,8 @@ type Worker struct {
 // Request is what a decision depends on.
 type Request struct {
 	Queue *kueue.ClusterQueue
+	// Dispatched tells whether one of the queue's checks is MultiKueue's.
+	Dispatched bool
 	// Automated tells whether the MultiKueueConfig of the queue asks for it; Trouble, why there is none to ask.
 	Automated bool
 	Trouble   string
@@ -48,6 +50,8 @@ type Decision struct {
 	Groups []kueue.ResourceGroup
 	// Condition is MultiKueueManagerQuotaAutomation as it should be; nil: as it is.
 	Condition *metav1.Condition
+	// Forget tells that there should be no such condition.
+	Forget bool
 }
 
 // Decide follows the workers. Where MultiKueue tells the same fact, the condition's words are its; but several flavors
@@ -55,10 +59,12 @@ type Decision struct {
 func Decide(r Request) Decision {
 	before := meta.FindStatusCondition(r.Queue.Status.Conditions, kueue.MultiKueueManagerQuotaAutomation)
 	switch {
-	case r.Trouble != "":
-		return r.says(metav1.ConditionFalse, reason.QuotaUnsupported, r.Trouble)
 	case !r.Automated && before == nil:
 		return Decision{} // nobody asked, so there is nothing to say
+	case !r.Dispatched:
+		return Decision{Forget: true}
+	case r.Trouble != "":
+		return r.says(metav1.ConditionFalse, reason.QuotaUnsupported, r.Trouble)
 	case !r.Automated:
 		return r.says(metav1.ConditionFalse, reason.QuotaNotRequested, reason.QuotaIsManual())
 	}

@@ -67,30 +67,34 @@ func TestDecide(t *testing.T) {
 		groups      []kueue.ResourceGroup
 		status      metav1.ConditionStatus
 		why, saying string
+		forget      bool
 	}{
 		"nobody asks":                {request: quota.Request{Queue: queue(one), Workers: []quota.Worker{w1}}},
-		"nobody asks any more":       {quota.Request{Queue: was(queue(one), yes, "QuotaAutomated"), Workers: []quota.Worker{w1}}, nil, no, "NotRequested", "has not been requested"},
-		"no config":                  {quota.Request{Queue: queue(one), Trouble: "The referenced MultiKueueConfig was not found."}, nil, no, "UnsupportedConfiguration", "not found"},
-		"the sum of all":             {quota.Request{Queue: queue(one), Automated: true, Workers: []quota.Worker{w1, w2}}, sum, yes, "QuotaAutomated", "automatically managed"},
-		"as it is already":           {quota.Request{Queue: was(queue(sum...), no, "NotRequested"), Automated: true, Workers: []quota.Worker{w1, w2}}, nil, yes, "QuotaAutomated", "automatically managed"},
-		"limits stay":                {quota.Request{Queue: queue(group(limited)), Automated: true, Workers: []quota.Worker{w1, w2}}, []kueue.ResourceGroup{group(wantLimited)}, yes, "QuotaAutomated", ""},
-		"no worker":                  {quota.Request{Queue: queue(group(flavor("any", "cpu=5"))), Automated: true}, []kueue.ResourceGroup{group(flavor("any", "cpu=0"))}, yes, "QuotaAutomated", ""},
-		"no flavor":                  {quota.Request{Queue: queue(), Automated: true, Workers: []quota.Worker{w1}}, nil, no, "UnsupportedConfiguration", "has a resource group"},
-		"a resource is missing":      {quota.Request{Queue: queue(group(flavor("any", "cpu=5"))), Automated: true, Workers: []quota.Worker{w1}}, nil, no, "UnsupportedConfiguration", "is missing resources configured on workers: [memory]"},
-		"several flavors, by name":   {quota.Request{Queue: queue(two), Automated: true, Workers: []quota.Worker{worker("w1", group(flavor("reserved", "cpu=1")))}}, []kueue.ResourceGroup{group(flavor("spot", "cpu=0"), flavor("reserved", "cpu=1"))}, yes, "QuotaAutomated", ""},
-		"several flavors, by label":  {quota.Request{Queue: queue(two), Automated: true, Workers: []quota.Worker{labelled}}, []kueue.ResourceGroup{group(flavor("spot", "cpu=3"), flavor("reserved", "cpu=0"))}, yes, "QuotaAutomated", ""},
-		"several flavors, none fits": {quota.Request{Queue: queue(two), Automated: true, Workers: []quota.Worker{worker("w2", group(flavor("fast", "cpu=3")))}}, nil, no, "UnsupportedConfiguration", `Flavor "fast" of worker "w2"`},
-		"one out":                    {quota.Request{Queue: queue(one), Automated: true, Workers: []quota.Worker{w1, out}}, []kueue.ResourceGroup{group(flavor("any", "cpu=3 memory=5Gi"))}, yes, "QuotaAutomated", ""},
-		"one away, from the start":   {quota.Request{Queue: queue(one), Automated: true, Workers: []quota.Worker{w1, away}}, nil, no, "WaitingForWorkers", `"w2", which cannot be read now: it is out of reach`},
+		"nobody asks any more":       {quota.Request{Queue: was(queue(one), yes, "QuotaAutomated"), Workers: []quota.Worker{w1}}, nil, no, "NotRequested", "has not been requested", false},
+		"no check any more":          {request: quota.Request{Queue: was(queue(one), yes, "QuotaAutomated")}, forget: true},
+		"no config any more":         {quota.Request{Queue: was(queue(one), yes, "QuotaAutomated"), Trouble: "The referenced MultiKueueConfig was not found."}, nil, no, "UnsupportedConfiguration", "not found", false},
+		"the sum of all":             {quota.Request{Queue: queue(one), Automated: true, Workers: []quota.Worker{w1, w2}}, sum, yes, "QuotaAutomated", "automatically managed", false},
+		"as it is already":           {quota.Request{Queue: was(queue(sum...), no, "NotRequested"), Automated: true, Workers: []quota.Worker{w1, w2}}, nil, yes, "QuotaAutomated", "automatically managed", false},
+		"limits stay":                {quota.Request{Queue: queue(group(limited)), Automated: true, Workers: []quota.Worker{w1, w2}}, []kueue.ResourceGroup{group(wantLimited)}, yes, "QuotaAutomated", "", false},
+		"no worker":                  {quota.Request{Queue: queue(group(flavor("any", "cpu=5"))), Automated: true}, []kueue.ResourceGroup{group(flavor("any", "cpu=0"))}, yes, "QuotaAutomated", "", false},
+		"no flavor":                  {quota.Request{Queue: queue(), Automated: true, Workers: []quota.Worker{w1}}, nil, no, "UnsupportedConfiguration", "has a resource group", false},
+		"a resource is missing":      {quota.Request{Queue: queue(group(flavor("any", "cpu=5"))), Automated: true, Workers: []quota.Worker{w1}}, nil, no, "UnsupportedConfiguration", "is missing resources configured on workers: [memory]", false},
+		"several flavors, by name":   {quota.Request{Queue: queue(two), Automated: true, Workers: []quota.Worker{worker("w1", group(flavor("reserved", "cpu=1")))}}, []kueue.ResourceGroup{group(flavor("spot", "cpu=0"), flavor("reserved", "cpu=1"))}, yes, "QuotaAutomated", "", false},
+		"several flavors, by label":  {quota.Request{Queue: queue(two), Automated: true, Workers: []quota.Worker{labelled}}, []kueue.ResourceGroup{group(flavor("spot", "cpu=3"), flavor("reserved", "cpu=0"))}, yes, "QuotaAutomated", "", false},
+		"several flavors, none fits": {quota.Request{Queue: queue(two), Automated: true, Workers: []quota.Worker{worker("w2", group(flavor("fast", "cpu=3")))}}, nil, no, "UnsupportedConfiguration", `Flavor "fast" of worker "w2"`, false},
+		"one out":                    {quota.Request{Queue: queue(one), Automated: true, Workers: []quota.Worker{w1, out}}, []kueue.ResourceGroup{group(flavor("any", "cpu=3 memory=5Gi"))}, yes, "QuotaAutomated", "", false},
+		"one away, from the start":   {quota.Request{Queue: queue(one), Automated: true, Workers: []quota.Worker{w1, away}}, nil, no, "WaitingForWorkers", `"w2", which cannot be read now: it is out of reach`, false},
 		"one away, later":            {request: quota.Request{Queue: was(queue(sum...), yes, "QuotaAutomated"), Automated: true, Workers: []quota.Worker{w1, away}}},
-		"edited before it was asked": {quota.Request{Queue: was(queue(one), no, "NotRequested"), Automated: true, Workers: []quota.Worker{w1, w2}, Editor: "kubectl-edit"}, sum, yes, "QuotaAutomated", ""},
-		"edited since":               {quota.Request{Queue: was(queue(one), yes, "QuotaAutomated"), Automated: true, Workers: []quota.Worker{w1, w2}, Editor: "kubectl-edit"}, nil, no, "EditedByOthers", `"kubectl-edit" changed the quota, and it is left as it is; the workers have any: cpu 6, memory 15Gi.`},
-		"still edited":               {quota.Request{Queue: was(queue(one), no, "EditedByOthers"), Automated: true, Workers: []quota.Worker{w1, w2}, Editor: "kubectl-edit"}, nil, no, "EditedByOthers", "left as it is"},
-		"edited to the same":         {quota.Request{Queue: was(queue(sum...), no, "EditedByOthers"), Automated: true, Workers: []quota.Worker{w1, w2}, Editor: "kubectl-edit"}, nil, yes, "QuotaAutomated", ""},
+		"edited before it was asked": {quota.Request{Queue: was(queue(one), no, "NotRequested"), Automated: true, Workers: []quota.Worker{w1, w2}, Editor: "kubectl-edit"}, sum, yes, "QuotaAutomated", "", false},
+		"edited since":               {quota.Request{Queue: was(queue(one), yes, "QuotaAutomated"), Automated: true, Workers: []quota.Worker{w1, w2}, Editor: "kubectl-edit"}, nil, no, "EditedByOthers", `"kubectl-edit" changed the quota, and it is left as it is; the workers have any: cpu 6, memory 15Gi.`, false},
+		"still edited":               {quota.Request{Queue: was(queue(one), no, "EditedByOthers"), Automated: true, Workers: []quota.Worker{w1, w2}, Editor: "kubectl-edit"}, nil, no, "EditedByOthers", "left as it is", false},
+		"edited to the same":         {quota.Request{Queue: was(queue(sum...), no, "EditedByOthers"), Automated: true, Workers: []quota.Worker{w1, w2}, Editor: "kubectl-edit"}, nil, yes, "QuotaAutomated", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
+			c.request.Dispatched = !c.forget
 			got := quota.Decide(c.request)
+			g.Expect(got.Forget).To(Equal(c.forget))
 			g.Expect(got.Groups).To(BeComparableTo(c.groups))
 			if c.why == "" {
 				g.Expect(got.Condition).To(BeNil())
@@ -124,7 +128,7 @@ func TestDecideProperties(t *testing.T) {
 			workers = append(workers, w)
 		}
 		cq := queue(group(flavor("spot", "cpu=1"), flavor("reserved", "cpu=1")))
-		r := quota.Request{Queue: cq, Automated: true, Workers: workers}
+		r := quota.Request{Queue: cq, Dispatched: true, Automated: true, Workers: workers}
 		first := quota.Decide(r)
 		seed := rapid.Uint64().Draw(t, "order")
 		rand.New(rand.NewPCG(seed, seed)).Shuffle(len(workers), func(i, j int) { workers[i], workers[j] = workers[j], workers[i] })
