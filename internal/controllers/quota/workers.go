@@ -43,21 +43,27 @@ func (r *Reconciler) ask(ctx context.Context, cq *kueue.ClusterQueue) (asked quo
 	if !asked.Automated {
 		return asked, 0, nil
 	}
-	queues, err := r.localQueuesOf(ctx, cq.Name)
+	again, err = r.readWorkers(ctx, &asked, config.Spec.Clusters)
+	return asked, again, err
+}
+
+// readWorkers reads what the workers have for the queue, and when the first that is out of reach ceases to count.
+func (r *Reconciler) readWorkers(ctx context.Context, asked *quota.Request, names []string) (again time.Duration, err error) {
+	queues, err := r.localQueuesOf(ctx, asked.Queue.Name)
 	if err != nil {
-		return asked, 0, err
+		return 0, err
 	}
-	for _, name := range config.Spec.Clusters {
+	for _, name := range names {
 		w, left, err := r.worker(ctx, name, queues)
 		if err != nil {
-			return asked, 0, err
+			return 0, err
 		}
 		asked.Workers = append(asked.Workers, w)
 		if left > 0 && (again == 0 || left < again) {
 			again = left
 		}
 	}
-	return asked, again, nil
+	return again, nil
 }
 
 // checkOf is the check of a queue that Ferry serves; nil if it has none.
