@@ -210,7 +210,7 @@ func fleetOptions(mgr ctrl.Manager, o Options, origin string, table *kinds.Table
 	c := o.Config.Workers
 	return fleet.Options{
 		Kinds: table.GVKs(), Unnamed: table.Unnamed(), Origin: origin, Scheme: mgr.GetScheme(),
-		Index: observe.CopyIndex, Lean: kinds.LeanCopy,
+		Index: kinds.CopyOf, Lean: kinds.LeanCopy,
 		QPS: *c.ClientConnection.QPS, Burst: int(*c.ClientConnection.Burst),
 		RequestTimeout: c.RequestTimeout.Duration, ProbeInterval: c.ProbeInterval.Duration, ProbeTimeout: c.ProbeTimeout.Duration,
 		FailureThreshold: int(*c.FailureThreshold),

@@ -146,7 +146,7 @@ func newLoad(b testing.TB, n int) *load {
 		b.Fatal(err)
 	}
 	w.fleet = fleet.New(fleet.Options{
-		Kinds: table.GVKs(), Origin: "me", Scheme: newScheme(), Index: observe.CopyIndex, Lean: kinds.LeanCopy,
+		Kinds: table.GVKs(), Origin: "me", Scheme: newScheme(), Index: kinds.CopyOf, Lean: kinds.LeanCopy,
 	})
 	w.observer = &observe.Observer{
 		Manager: w.jobs, Fleet: w.fleet, Kinds: table, Memory: observe.NewMemory(), Clock: clock.RealClock{}, Policy: policy(c, "me", 90*time.Second),

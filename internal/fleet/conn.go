@@ -10,11 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
 )
 
 // conn is a link over the network.
@@ -43,7 +44,7 @@ func (c *conn) Reader() client.Reader {
 }
 
 // Find implements Conn.
-func (c *conn) Find(gvk schema.GroupVersionKind, key types.NamespacedName) (client.Object, error) {
+func (c *conn) Find(gvk schema.GroupVersionKind, key string) (client.Object, error) {
 	m, err := c.mirrorOf(gvk)
 	if err != nil {
 		return nil, err
@@ -52,16 +53,16 @@ func (c *conn) Find(gvk schema.GroupVersionKind, key types.NamespacedName) (clie
 }
 
 // FindAll implements Conn.
-func (c *conn) FindAll(gvk schema.GroupVersionKind, value string) ([]client.Object, error) {
+func (c *conn) FindAll(gvk schema.GroupVersionKind, job kinds.Ref, to []client.Object) ([]client.Object, error) {
 	m, err := c.mirrorOf(gvk)
 	if err != nil {
-		return nil, err
+		return to, err
 	}
-	return m.findAll(value)
+	return m.findAll(job, to)
 }
 
 // FindName implements Conn.
-func (c *conn) FindName(gvk schema.GroupVersionKind, key types.NamespacedName) (client.Object, error) {
+func (c *conn) FindName(gvk schema.GroupVersionKind, key string) (client.Object, error) {
 	now, err := c.servingOf(gvk)
 	if err != nil {
 		return nil, err

@@ -7,10 +7,11 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"ferry.dev/ferry/internal/kinds"
 )
 
 // Conn is one live connection to a worker. Reads come from its caches and never touch the network; writes go to the
@@ -20,14 +21,14 @@ type Conn interface {
 	// Reader reads typed Kueue Workloads and unstructured objects of the job kinds, only those with our origin
 	// label, and all typed LocalQueues; after Fleet.ReadQueues also typed ClusterQueues, Cohorts and ResourceFlavors. A kind that is not served now gives a *NotServedError.
 	Reader() client.Reader
-	// Find gives one of the objects that Reader reads, as the cache holds it: it must not be changed. Nil when there
-	// is none.
-	Find(gvk schema.GroupVersionKind, key types.NamespacedName) (client.Object, error)
-	// FindAll gives those that Options.Index has under a value, in the same way.
-	FindAll(gvk schema.GroupVersionKind, value string) ([]client.Object, error)
+	// Find gives one of the objects that Reader reads, as the cache holds it: it must not be changed. The key is as
+	// types.NamespacedName prints it, made once by who asks many workers. Nil when there is none.
+	Find(gvk schema.GroupVersionKind, key string) (client.Object, error)
+	// FindAll appends those that Options.Index says are of a job, in the same way.
+	FindAll(gvk schema.GroupVersionKind, job kinds.Ref, to []client.Object) ([]client.Object, error)
 	// FindName finds an object of a job kind, be it ours or not, as a metav1.PartialObjectMetadata that has name,
 	// namespace, UID, resourceVersion, timestamps and what MultiKueue writes on copies; nil when there is none.
-	FindName(gvk schema.GroupVersionKind, key types.NamespacedName) (client.Object, error)
+	FindName(gvk schema.GroupVersionKind, key string) (client.Object, error)
 	// Client reads and writes the worker directly. It knows the job kinds and Kueue's kinds.
 	Client() client.Client
 	// Serves tells whether a kind can be used on this worker now, and if not, why.

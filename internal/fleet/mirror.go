@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,7 +39,7 @@ type mirror struct {
 	synced <-chan struct{}
 }
 
-// jobIndex is the index of a mirror by the buckets of its values: an entry costs a third of a kilobyte, and with one for
+// jobIndex is the index of a mirror by the buckets of its jobs: an entry costs a third of a kilobyte, and with one for
 // each job that would be as much as the rest of a copy.
 const jobIndex = "job"
 
@@ -56,30 +55,33 @@ func bucketNames() (names [4096]string) {
 	return names
 }
 
-func bucketOf(value string) string {
-	return buckets[maphash.String(bucketSeed, value)%uint64(len(buckets))]
+func bucketOf(job kinds.Ref) string {
+	return buckets[maphash.Comparable(bucketSeed, job)%uint64(len(buckets))]
 }
 
 // find gives an object as the mirror holds it; nil when it does not.
-func (m *mirror) find(key types.NamespacedName) client.Object {
-	obj, _, _ := m.held.GetByKey(toolscache.NewObjectName(key.Namespace, key.Name).String()) // a store in memory gives no errors
+func (m *mirror) find(key string) client.Object {
+	obj, _, _ := m.held.GetByKey(key) // a store in memory gives no errors
 	found, _ := obj.(client.Object)
 	return found
 }
 
-// findAll gives the objects that the index has under a value, as the mirror holds them.
-func (m *mirror) findAll(value string) ([]client.Object, error) {
-	objs, err := m.held.ByIndex(jobIndex, bucketOf(value))
+// findAll appends the objects that the index has of a job, as the mirror holds them.
+func (m *mirror) findAll(job kinds.Ref, to []client.Object) ([]client.Object, error) {
+	objs, err := m.held.ByIndex(jobIndex, bucketOf(job))
 	if err != nil {
-		return nil, err
+		return to, err
 	}
-	var found []client.Object
 	for _, obj := range objs {
-		if o, ok := obj.(client.Object); ok && m.index.Is(o, value) {
-			found = append(found, o)
+		o, ok := obj.(client.Object)
+		if !ok {
+			continue
+		}
+		if of, has := m.index(o); has && of == job {
+			to = append(to, o)
 		}
 	}
-	return found, nil
+	return to, nil
 }
 
 // startMirror fills a mirror until ctx ends. It returns at once; the mirror must not be read before it is synced.
@@ -131,16 +133,14 @@ func indexed(informer cache.Informer, index Index) (toolscache.Indexer, error) {
 	if !ok {
 		return nil, fmt.Errorf("%T has no store", informer)
 	}
-	if index.Of == nil {
+	if index == nil {
 		return shared.GetIndexer(), nil
 	}
 	err := shared.AddIndexers(toolscache.Indexers{jobIndex: func(in any) ([]string, error) {
 		if obj, ok := in.(client.Object); ok {
-			values := index.Of(obj)
-			for i := range values {
-				values[i] = bucketOf(values[i])
+			if job, has := index(obj); has {
+				return []string{bucketOf(job)}, nil
 			}
-			return values, nil
 		}
 		return nil, nil
 	}})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apimachinery "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
 )
 
 const patience = "30s"
@@ -81,10 +84,7 @@ func startFleet(t *testing.T, change func(*Options)) (*Fleet, *seen) {
 	told := &seen{}
 	options := Options{
 		Kinds: []schema.GroupVersionKind{jobKind, jobSetKind}, Origin: "me", Scheme: scheme,
-		Index: Index{
-			Of: func(obj client.Object) []string { return []string{"of-" + obj.GetName()} },
-			Is: func(obj client.Object, value string) bool { return value == "of-"+obj.GetName() },
-		},
+		Index:         func(obj metav1.Object) (kinds.Ref, bool) { return kinds.Ref{Name: "of-" + obj.GetName()}, true },
 		ProbeInterval: 50 * time.Millisecond, ProbeTimeout: time.Second, FailureThreshold: 3,
 		RequestTimeout: 5 * time.Second, SyncTimeout: 20 * time.Second, KindRecheck: 50 * time.Millisecond,
 		Backoff: Backoff{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond},
@@ -158,20 +158,20 @@ func TestReadsOursAndNamesOfAll(t *testing.T) {
 	conn := mustConn(g, f, "w1")
 
 	workload := kueue.SchemeGroupVersion.WithKind("Workload")
-	for value, want := range map[string]int{"of-w-ours": 1, "of-w-other": 0} {
-		g.Expect(conn.FindAll(workload, value)).To(HaveLen(want))
+	for job, want := range map[string]int{"of-w-ours": 1, "of-w-other": 0} {
+		g.Expect(conn.FindAll(workload, kinds.Ref{Name: job}, nil)).To(HaveLen(want))
 	}
-	g.Expect(conn.Find(workload, client.ObjectKey{Namespace: "ns", Name: "w-ours"})).To(HaveField("Name", "w-ours"))
-	g.Expect(conn.Find(workload, client.ObjectKey{Namespace: "ns", Name: "w-other"})).To(BeNil())
+	g.Expect(conn.Find(workload, "ns/w-ours")).To(HaveField("Name", "w-ours"))
+	g.Expect(conn.Find(workload, "ns/w-other")).To(BeNil())
 	workloads := &kueue.WorkloadList{}
 	g.Expect(conn.Reader().List(t.Context(), workloads)).To(Succeed())
 	g.Expect(workloads.Items).To(HaveLen(1))
 	g.Expect(conn.Reader().Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "queue"}, &kueue.LocalQueue{})).To(Succeed())
 	g.Expect(jobNames(conn.Reader())()).To(Equal([]string{"ours"}))
 
-	g.Expect(conn.FindName(jobKind, client.ObjectKey{Namespace: "ns", Name: "foreign"})).To(HaveField("Annotations", BeEmpty()))
-	g.Expect(conn.FindName(jobKind, client.ObjectKey{Namespace: "ns", Name: "ours"})).To(HaveField("Labels", HaveKeyWithValue(kueue.MultiKueueOriginLabel, "me")))
-	g.Expect(conn.FindName(jobKind, client.ObjectKey{Namespace: "ns", Name: "nobody"})).To(BeNil())
+	g.Expect(conn.FindName(jobKind, "ns/foreign")).To(HaveField("Annotations", BeEmpty()))
+	g.Expect(conn.FindName(jobKind, "ns/ours")).To(HaveField("Labels", HaveKeyWithValue(kueue.MultiKueueOriginLabel, "me")))
+	g.Expect(conn.FindName(jobKind, "ns/nobody")).To(BeNil())
 
 	g.Eventually(told.allChanges, patience).Should(ContainElements("w1 *v1beta2.Workload w-ours", "w1 *unstructured.Unstructured ours"))
 	told.forget()

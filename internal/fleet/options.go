@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/kinds"
 )
 
 // Options configure a Fleet. Zero values get the defaults named here.
@@ -25,7 +28,7 @@ type Options struct {
 	Origin string
 	// Scheme must know Kueue's v1beta2.
 	Scheme *runtime.Scheme
-	// Index lets the cached objects of ours be found by values of theirs; empty if they need not be.
+	// Index lets the cached objects of ours be found by their job; nil if they need not be.
 	Index Index
 	// Lean takes out of a worker's Workload of ours what nobody reads, before it is cached; nil: nothing.
 	Lean func(worker string, wl *kueue.Workload)
@@ -66,13 +69,8 @@ type Options struct {
 	wantQueues   func()
 }
 
-// Index is how Conn.FindAll finds objects.
-type Index struct {
-	// Of gives the values by which an object is found.
-	Of func(client.Object) []string
-	// Is tells whether a value is one of them, without making them all.
-	Is func(obj client.Object, value string) bool
-}
+// Index gives the job by which Conn.FindAll finds an object, if it has one. It must be cheap.
+type Index func(metav1.Object) (kinds.Ref, bool)
 
 // Backoff doubles from Initial to Max; 1 s and 30 s.
 type Backoff struct{ Initial, Max time.Duration }

@@ -65,8 +65,8 @@ func TestQueuesAreReadOnceWanted(t *testing.T) {
 	}
 	for name, conn := range conns {
 		g.Eventually(queueNames(conn), patience).Should(Equal([]string{"jobs-on-" + name}))
-		g.Expect(conn.Find(clusterQueueKind, client.ObjectKey{Name: "jobs-on-" + name})).To(HaveField("Name", "jobs-on-"+name))
-		g.Expect(conn.Find(clusterQueueKind, client.ObjectKey{Name: "jobs"})).To(BeNil())
+		g.Expect(conn.Find(clusterQueueKind, "jobs-on-"+name)).To(HaveField("Name", "jobs-on-"+name))
+		g.Expect(conn.Find(clusterQueueKind, "jobs")).To(BeNil())
 		g.Eventually(queues.allChanges, patience).Should(ContainElement(name + " *v1beta2.ClusterQueue jobs-on-" + name))
 	}
 }

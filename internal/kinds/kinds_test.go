@@ -313,21 +313,3 @@ func forgedPods(phase string) (manager, worker *unstructured.Unstructured) {
 	}
 	return manager, worker
 }
-
-// TestIs: a job is told from others by its String without making it.
-func TestIs(t *testing.T) {
-	refs := []kinds.Ref{
-		{Kind: "Job.batch", Namespace: "a", Name: "b"}, {Kind: "Job.batch", Namespace: "a", Name: "bb"}, {Kind: "Job.batch", Namespace: "ab", Name: "b"},
-		{Kind: "Job.batch", Namespace: "b", Name: "a"}, {Kind: "Job.batch.x", Namespace: "a", Name: "b"}, {Kind: "Pod", Namespace: "a", Name: "b"}, {},
-	}
-	for _, a := range refs {
-		for _, b := range refs {
-			if a.Is(b.String()) != (a == b) {
-				t.Errorf("%v.Is(%s) is %v", a, b, a != b)
-			}
-		}
-		if a.Is("") {
-			t.Errorf("%v is nothing", a)
-		}
-	}
-}

@@ -50,13 +50,6 @@ type Ref struct {
 
 func (r Ref) String() string { return r.Kind + "/" + r.Namespace + "/" + r.Name }
 
-// Is tells whether s is the job's String, without making it.
-func (r Ref) Is(s string) bool {
-	s, kind := strings.CutPrefix(s, r.Kind)
-	s, namespace := strings.CutPrefix(s, "/"+r.Namespace)
-	return kind && namespace && len(s) == 1+len(r.Name) && s[0] == '/' && s[1:] == r.Name
-}
-
 // Key is the job's namespace and name.
 func (r Ref) Key() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name}

@@ -18,8 +18,11 @@ type hashes struct {
 // specHashesOf gives kinds.SpecHash of a job's Workloads, and makes it only once for each version of them.
 func (m *Memory) specHashesOf(ref kinds.Ref, wls []*kueue.Workload) map[types.UID]string {
 	m.mu.Lock()
-	known := m.hashes[ref]
+	known := m.read(ref).hashes
 	m.mu.Unlock()
+	if len(wls) == 0 {
+		return nil
+	}
 	if slices.EqualFunc(wls, known.versions, func(wl *kueue.Workload, version string) bool { return wl.ResourceVersion == version }) {
 		return known.of
 	}
@@ -30,6 +33,6 @@ func (m *Memory) specHashesOf(ref kinds.Ref, wls []*kueue.Workload) map[types.UI
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.hashes[ref] = now
+	m.note(ref).hashes = now
 	return now.of
 }

@@ -75,26 +75,32 @@ func (m *Memory) tellKindsFail(worker string) {
 	}
 }
 
-// restingForKind is the rest that a worker has for all jobs of the kind. Once it is over, one job at a time tries.
-func (m *Memory) restingForKind(worker string, ref kinds.Ref, now time.Time) (rest, bool) {
+// takeTurn is the rest that a worker has for all jobs of the kind. Once it is over, the job that asks first has the
+// turn to try, which this notes, and the others wait for what becomes of it.
+func (m *Memory) takeTurn(worker string, ref kinds.Ref, now time.Time) (rest, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f := m.failing[onKind{worker, ref.Kind}]
 	if f == nil || f.rest.until.IsZero() {
 		return rest{}, false
 	}
-	r := rest{why: reason.KindFailsThere(f.rest.why), until: f.rest.until}
-	if now.Before(r.until) {
-		return r, true
+	r, rests := f.restFor(ref, now)
+	if !rests && f.probe != ref {
+		f.probe, f.since = ref, now
 	}
-	if f.probe == (kinds.Ref{}) || f.probe == ref || now.Sub(f.since) >= probesFor {
-		if f.probe != ref {
-			f.probe, f.since = ref, now
+	return r, rests
+}
+
+// restFor is the rest that the kind has as far as this job goes.
+func (f *failing) restFor(ref kinds.Ref, now time.Time) (rest, bool) {
+	until := f.rest.until
+	if !now.Before(until) {
+		if f.probe == (kinds.Ref{}) || f.probe == ref || now.Sub(f.since) >= probesFor {
+			return rest{}, false
 		}
-		return rest{}, false
+		until = f.since.Add(probesFor)
 	}
-	r.until = f.since.Add(probesFor)
-	return r, true
+	return rest{why: reason.KindFailsThere(f.rest.why), until: until}, true
 }
 
 // failsAny tells whether jobs failed on a worker lately, which is seldom so.
@@ -114,7 +120,7 @@ func (o *Observer) restForKind(s *plan.Snapshot, w *plan.Worker) (rest, bool) {
 	if !o.Memory.failsAny(w.Name) || claimOf(s.Workloads) != "" || !slices.ContainsFunc(s.Workloads, isOnOffer) {
 		return rest{}, false
 	}
-	return o.Memory.restingForKind(w.Name, s.Ref, s.Now)
+	return o.Memory.takeTurn(w.Name, s.Ref, s.Now)
 }
 
 // FailingKinds says for which kinds a worker rests, and why; empty if for none.

@@ -38,12 +38,12 @@ func TestAKindRestsWhereItsJobsFail(t *testing.T) {
 			m, told := NewMemory(), 0
 			m.OnKindsFail(func(string) { told++ })
 			test.does(func(job int, r plan.Rest) { m.Rest("w1", numbered(job), r, start) }, func() { m.runs("w1", train.Kind) })
-			_, rests := m.restingForKind("w1", numbered(9), start.Add(time.Second))
+			_, rests := m.takeTurn("w1", numbered(9), start.Add(time.Second))
 			if said := m.FailingKinds("w1"); rests != test.rests || (said != "") != test.rests || test.rests && told != 1 {
 				t.Errorf("rests: %v, says %q, told %d times", rests, said, told)
 			}
 			for _, other := range []place{{"w2", numbered(9)}, {"w1", kinds.Ref{Kind: "JobSet.jobset.x-k8s.io", Namespace: "team-a", Name: "set"}}} {
-				if _, rests := m.restingForKind(other.cluster, other.ref, start); rests {
+				if _, rests := m.takeTurn(other.cluster, other.ref, start); rests {
 					t.Errorf("%v rests too", other)
 				}
 			}
@@ -61,23 +61,23 @@ func TestOneJobTriesAKindAgain(t *testing.T) {
 		m.Rest("w1", numbered(job), placing, start)
 	}
 	over := start.Add(restsFor)
-	if _, rests := m.restingForKind("w1", numbered(7), over); rests {
+	if _, rests := m.takeTurn("w1", numbered(7), over); rests {
 		t.Fatal("the first job that looks after the rest may not try")
 	}
-	if r, rests := m.restingForKind("w1", numbered(8), over); !rests || !strings.Contains(r.why, "one after the other") {
+	if r, rests := m.takeTurn("w1", numbered(8), over); !rests || !strings.Contains(r.why, "one after the other") {
 		t.Fatal("another job tries beside it")
 	}
-	if _, rests := m.restingForKind("w1", numbered(7), over.Add(time.Second)); rests {
+	if _, rests := m.takeTurn("w1", numbered(7), over.Add(time.Second)); rests {
 		t.Fatal("the one that tries is stopped")
 	}
 	m.Rest("w1", numbered(7), placing, over)
-	if r, rests := m.restingForKind("w1", numbered(7), over); !rests || r.until.Sub(over) != 2*restsFor {
+	if r, rests := m.takeTurn("w1", numbered(7), over); !rests || r.until.Sub(over) != 2*restsFor {
 		t.Errorf("the next rest lasts until %s", r.until)
 	}
-	if _, rests := m.restingForKind("w1", numbered(7), over.Add(2*restsFor)); rests {
+	if _, rests := m.takeTurn("w1", numbered(7), over.Add(2*restsFor)); rests {
 		t.Fatal("nobody may try again")
 	}
-	if _, rests := m.restingForKind("w1", numbered(8), over.Add(2*restsFor+probesFor)); rests {
+	if _, rests := m.takeTurn("w1", numbered(8), over.Add(2*restsFor+probesFor)); rests {
 		t.Error("one that does not come to a result is waited for without end")
 	}
 	m.Vacated("w1")
@@ -100,7 +100,7 @@ func numbered(job int) kinds.Ref {
 // allRest tells whether all of several jobs are kept off w1.
 func allRest(m *Memory, now time.Time) bool {
 	return !slices.ContainsFunc([]int{20, 21}, func(job int) bool {
-		_, rests := m.restingForKind("w1", numbered(job), now)
+		_, rests := m.takeTurn("w1", numbered(job), now)
 		return !rests
 	})
 }

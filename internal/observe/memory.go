@@ -38,38 +38,17 @@ const (
 // it just wrote, and since when something has been missing. Losing it, as a
 // restart does, costs a request or a wait, never correctness.
 type Memory struct {
-	told told
 	mu   sync.Mutex
-	// wrote and deleted are by cluster and job.
+	jobs map[kinds.Ref]*known
+	// wrote is what caches do not show yet, deleted what they still show. Both expire by themselves.
 	wrote   map[place][]written
 	deleted map[types.UID]time.Time
-	hosts   map[kinds.Ref]string
-	missing byJob[time.Time]
-	sought  byJob[plan.Sought]
-	gone    byJob[time.Time]
-	rests   byJob[rest]
 	// failing are the kinds whose jobs fail on a worker one after the other, and kindsFail is told of them.
 	failing   map[onKind]*failing
 	kindsFail KindsFail
-	// claims are since when this process knows of the claim that a job has.
-	claims map[kinds.Ref]claim
-	// troubles are the writes to workers that do not go through, by what they are.
-	troubles byJob[map[string]trouble]
-	// facts are when the conditions of copies were first seen to hold; never changed in place.
-	facts byJob[map[plan.Fact]time.Time]
 	// families are by namespace and name, relatives are the families of jobs.
 	families  map[string]*family
 	relatives map[kinds.Ref]string
-	pruned    map[kinds.Ref]map[types.UID]plan.Pruned
-	// asked is what workers said about jobs that do not start; unstarted is where a job was placed that has not run.
-	asked     byJob[asked]
-	unstarted map[kinds.Ref]string
-	// refusals are those of statuses by the manager, by object.
-	refusals map[kinds.Ref]map[types.UID]plan.Refusal
-	// hashes are those of the specs of jobs' Workloads. What is in it is never changed, only replaced.
-	hashes map[kinds.Ref]hashes
-	// past are the claims that were seen. What is in it is never changed, only replaced.
-	past map[kinds.Ref]map[types.UID]plan.Past
 }
 
 type place struct {
@@ -85,11 +64,8 @@ type written struct {
 // NewMemory returns an empty memory.
 func NewMemory() *Memory {
 	return &Memory{
-		wrote: map[place][]written{}, deleted: map[types.UID]time.Time{},
-		hosts: map[kinds.Ref]string{}, families: map[string]*family{}, relatives: map[kinds.Ref]string{}, missing: byJob[time.Time]{}, sought: byJob[plan.Sought]{}, gone: byJob[time.Time]{},
-		rests: byJob[rest]{}, failing: map[onKind]*failing{}, claims: map[kinds.Ref]claim{}, refusals: map[kinds.Ref]map[types.UID]plan.Refusal{}, troubles: byJob[map[string]trouble]{},
-		pruned: map[kinds.Ref]map[types.UID]plan.Pruned{}, asked: byJob[asked]{}, unstarted: map[kinds.Ref]string{},
-		facts: byJob[map[plan.Fact]time.Time]{}, past: map[kinds.Ref]map[types.UID]plan.Past{}, hashes: map[kinds.Ref]hashes{},
+		jobs: map[kinds.Ref]*known{}, wrote: map[place][]written{}, deleted: map[types.UID]time.Time{}, failing: map[onKind]*failing{},
+		families: map[string]*family{}, relatives: map[kinds.Ref]string{},
 	}
 }
 
@@ -147,7 +123,11 @@ func (m *Memory) Lost(worker string) {
 func (m *Memory) Vacated(worker string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	maps.DeleteFunc(m.hosts, func(_ kinds.Ref, host string) bool { return host == worker })
+	for _, k := range m.jobs {
+		if k.host == worker {
+			k.host = ""
+		}
+	}
 	maps.DeleteFunc(m.failing, func(at onKind, _ *failing) bool { return at.worker == worker })
 }
 
@@ -155,85 +135,73 @@ func (m *Memory) Vacated(worker string) {
 func (m *Memory) Mirrored(ref kinds.Ref, uid types.UID, asked, kept map[string]any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.refusals[ref], uid)
+	k := m.note(ref)
+	delete(k.refusals, uid)
 	if kinds.EqualStatus(asked, kept) {
-		delete(m.pruned[ref], uid)
+		delete(k.pruned, uid)
 		return
 	}
-	if m.pruned[ref] == nil {
-		m.pruned[ref] = map[types.UID]plan.Pruned{}
+	if k.pruned == nil {
+		k.pruned = map[types.UID]plan.Pruned{}
 	}
-	m.pruned[ref][uid] = plan.Pruned{Asked: asked, Kept: kept}
+	k.pruned[uid] = plan.Pruned{Asked: asked, Kept: kept}
 }
 
 func (m *Memory) prunedOf(ref kinds.Ref) map[types.UID]plan.Pruned {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return maps.Clone(m.pruned[ref])
+	return maps.Clone(m.read(ref).pruned)
 }
-
-// Told notes that a job's users were warned.
-func (m *Memory) Told(ref kinds.Ref, message string) { m.told.add(ref, message) }
 
 // Forget drops everything about a job that is gone from the manager and from all reachable workers.
 func (m *Memory) Forget(ref kinds.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.told.forget(ref)
-	delete(m.hosts, ref)
-	delete(m.pruned, ref)
-	delete(m.claims, ref)
-	delete(m.unstarted, ref)
-	delete(m.refusals, ref)
-	delete(m.asked, ref)
-	delete(m.missing, ref)
-	delete(m.rests, ref)
-	delete(m.troubles, ref)
-	delete(m.sought, ref)
-	delete(m.facts, ref)
-	delete(m.past, ref)
-	delete(m.hashes, ref)
-	delete(m.gone, ref)
+	delete(m.jobs, ref)
 }
 
 // Sought notes what a worker answered when it was asked for a job's copy: its multikueue origin, or "" for none.
 func (m *Memory) Sought(worker string, ref kinds.Ref, origin string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.sought.put(place{worker, ref}, plan.Sought{At: now, Origin: origin})
+	m.noteOn(worker, ref).sought = plan.Sought{At: now, Origin: origin}
 }
 
 // soughtOn is the answer while it holds and no copy is seen.
 func (m *Memory) soughtOn(worker string, ref kinds.Ref, seen bool, now time.Time) plan.Sought {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := place{worker, ref}
-	answer, found := m.sought.at(at)
-	if found && (seen || now.Sub(answer.At) > soughtFor) {
-		m.sought.drop(at)
+	t := m.readOn(worker, ref)
+	if t == nil {
 		return plan.Sought{}
 	}
-	return answer
+	if seen || now.Sub(t.sought.At) > soughtFor {
+		t.sought = plan.Sought{}
+		m.tidy(worker, ref)
+	}
+	return t.sought
 }
 
 // JobGone notes that a worker was asked and has no copy of a job.
 func (m *Memory) JobGone(worker string, ref kinds.Ref, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.gone.put(place{worker, ref}, now)
+	m.noteOn(worker, ref).gone = now
 }
 
 // jobGone is that answer while it holds and no copy is seen.
 func (m *Memory) jobGone(worker string, ref kinds.Ref, seen bool, now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := place{worker, ref}
-	answer, found := m.gone.at(at)
-	if found && (seen || now.Sub(answer) > soughtFor) {
-		m.gone.drop(at)
+	t := m.readOn(worker, ref)
+	if t == nil {
 		return time.Time{}
 	}
-	return answer
+	if seen || now.Sub(t.gone) > soughtFor {
+		t.gone = time.Time{}
+		m.tidy(worker, ref)
+	}
+	return t.gone
 }
 
 // host returns the last worker seen to hold the claim.
@@ -241,17 +209,21 @@ func (m *Memory) host(ref kinds.Ref, claim string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if claim != "" {
-		m.hosts[ref] = claim
+		m.note(ref).host = claim
 	}
-	return m.hosts[ref]
+	return m.read(ref).host
 }
 
 // pastOf notes who has the claim on each Workload, for which reservation, and returns all that was seen.
 func (m *Memory) pastOf(ref kinds.Ref, wls []*kueue.Workload) map[types.UID]plan.Past {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if len(wls) == 0 {
+		return m.read(ref).past
+	}
+	k := m.note(ref)
 	for _, wl := range wls {
-		past, known := m.past[ref][wl.UID]
+		past, known := k.past[wl.UID]
 		reservation := plan.Reservation(wl)
 		claimed := wl.Status.ClusterName != nil && reservation != ""
 		if known && (!claimed || past.By[reservation] != "") {
@@ -267,39 +239,42 @@ func (m *Memory) pastOf(ref kinds.Ref, wls []*kueue.Workload) map[types.UID]plan
 			}
 			now.By[reservation] = *wl.Status.ClusterName
 		}
-		all := maps.Clone(m.past[ref])
+		all := maps.Clone(k.past)
 		if all == nil {
 			all = map[types.UID]plan.Past{}
 		}
 		all[wl.UID] = now
-		m.past[ref] = all
+		k.past = all
 	}
-	return m.past[ref]
+	return k.past
 }
 
 // over notes that a job has ended: nothing of it is left to wait for.
 func (m *Memory) over(ref kinds.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.hosts, ref)
+	if k := m.jobs[ref]; k != nil {
+		k.host = ""
+	}
 }
 
 func (m *Memory) missingSince(ref kinds.Ref, worker string, now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := place{worker, ref}
-	since, found := m.missing.at(at)
-	if !found {
-		since = now
-		m.missing.put(at, since)
+	t := m.noteOn(worker, ref)
+	if t.missing.IsZero() {
+		t.missing = now
 	}
-	return since
+	return t.missing
 }
 
 func (m *Memory) present(ref kinds.Ref, worker string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.missing.drop(place{worker, ref})
+	if t := m.readOn(worker, ref); t != nil {
+		t.missing = time.Time{}
+		m.tidy(worker, ref)
+	}
 }
 
 // recall returns the newer of what a cache shows and what was written, of the

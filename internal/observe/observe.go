@@ -22,8 +22,7 @@ import (
 	"ferry.dev/ferry/internal/plan"
 )
 
-// JobIndex is the cache index of Workloads and pods by the job that they belong to, on
-// the manager (OwnerIndex) and on workers (CopyIndex).
+// JobIndex is the manager's cache index of Workloads and pods by the job that they belong to; see OwnerIndex.
 const JobIndex = "ferry.dev/job"
 
 // OwnerIndex gives a manager's Workload or pod its index value.
@@ -37,20 +36,6 @@ func OwnerIndex(obj client.Object) []string {
 	default:
 		return nil
 	}
-}
-
-// CopyIndex finds a worker's Workloads and pods by their job.
-var CopyIndex = fleet.Index{
-	Of: func(obj client.Object) []string {
-		if ref, ours := kinds.CopyOf(obj); ours {
-			return []string{ref.String()}
-		}
-		return nil
-	},
-	Is: func(obj client.Object, value string) bool {
-		ref, ours := kinds.CopyOf(obj)
-		return ours && ref.Is(value)
-	},
 }
 
 // Observer reads the caches of the manager and of all workers.
@@ -78,21 +63,22 @@ func (o *Observer) Snapshot(ctx context.Context, ref kinds.Ref) (plan.Snapshot, 
 	if err := o.readFamily(ctx, &s); err != nil {
 		return s, err
 	}
-	s.Told = o.Memory.told.of(ref)
+	s.Told = o.Memory.toldOf(ref)
 	s.Past = o.Memory.pastOf(ref, s.Workloads)
 	s.SpecHashes = o.Memory.specHashesOf(ref, s.Workloads)
 	s.Host, s.Pruned = o.Memory.host(ref, claimOf(s.Workloads)), o.Memory.prunedOf(ref)
 	s.Refused = o.Memory.refusalsOf(ref)
 	s.ClaimedSince = o.Memory.claimedSince(ref, claimOf(s.Workloads), s.Now)
+	look := lookFor(&s)
 	s.Workers = make([]plan.Worker, 0, len(names)+1)
 	for _, name := range names {
-		w, err := o.worker(&s, name, true)
+		w, err := o.worker(look, name, true)
 		if err != nil {
 			return s, err
 		}
 		s.Workers = append(s.Workers, w)
 	}
-	if err := o.readOthers(&s, names); err != nil {
+	if err := o.readOthers(look, names); err != nil {
 		return s, err
 	}
 	if isOver(&s) {
@@ -207,7 +193,7 @@ func preemptionTimeout(config *kueue.MultiKueueConfig, otherwise time.Duration) 
 
 // readOthers adds the workers that the config does not name and that matter
 // all the same: the one that holds the claim, and those that hold something of ours.
-func (o *Observer) readOthers(s *plan.Snapshot, names []string) error {
+func (o *Observer) readOthers(s *look, names []string) error {
 	others := o.Fleet.Workers()
 	for _, name := range []string{claimOf(s.Workloads), s.Host} {
 		if name != "" && !slices.Contains(others, name) {
@@ -224,7 +210,7 @@ func (o *Observer) readOthers(s *plan.Snapshot, names []string) error {
 		}
 		// Without a config nobody says that the worker is to be given up: it may be about to be made anew.
 		w.Leaving = w.Leaving || len(names) > 0
-		if matters(s, &w) {
+		if matters(s.Snapshot, &w) {
 			s.Workers = append(s.Workers, w)
 		}
 	}

@@ -31,34 +31,38 @@ type claim struct {
 
 // Rest keeps a worker out of a job's nomination for a while.
 func (m *Memory) Rest(worker string, ref kinds.Ref, r plan.Rest, now time.Time) {
-	if m.rest(place{worker, ref}, r, now) {
+	if m.rest(worker, ref, r, now) {
 		m.tellKindsFail(worker)
 	}
 }
 
 // rest notes it, and tells whether the worker rests for the whole kind by that.
-func (m *Memory) rest(at place, r plan.Rest, now time.Time) (ofKind bool) {
+func (m *Memory) rest(worker string, ref kinds.Ref, r plan.Rest, now time.Time) (ofKind bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	last, found := m.rests.at(at)
+	t := m.noteOn(worker, ref)
+	last := t.rest
 	switch {
-	case found && now.Sub(last.until) < restsAnew:
+	case now.Sub(last.until) < restsAnew:
 		last.lasts = min(max(2*last.lasts, restsFor), restsMost)
 	case r.Lenient:
 		last.lasts = 0
 	default:
 		last.lasts = restsFor
 	}
-	m.rests.put(at, rest{r.Why, now.Add(last.lasts), last.lasts})
-	return r.OfKind && m.failed(at, r.Why, now)
+	t.rest = rest{r.Why, now.Add(last.lasts), last.lasts}
+	return r.OfKind && m.failed(place{worker, ref}, r.Why, now)
 }
 
 // resting is the rest that a worker has now; what is over is kept, as the next one lasts longer.
 func (m *Memory) resting(worker string, ref kinds.Ref, now time.Time) (rest, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r, found := m.rests.at(place{worker, ref})
-	return r, found && now.Before(r.until)
+	t := m.readOn(worker, ref)
+	if t == nil || !now.Before(t.rest.until) {
+		return rest{}, false
+	}
+	return t.rest, true
 }
 
 // claimedSince is since when this process knows that the worker holds the job's
@@ -66,12 +70,17 @@ func (m *Memory) resting(worker string, ref kinds.Ref, now time.Time) (rest, boo
 func (m *Memory) claimedSince(ref kinds.Ref, worker string, now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if worker == "" {
-		delete(m.claims, ref)
+	k := m.jobs[ref]
+	if worker == "" && k == nil {
 		return time.Time{}
 	}
-	if m.claims[ref].worker != worker {
-		m.claims[ref] = claim{worker, now}
+	if worker == "" {
+		k.claim = claim{}
+		return time.Time{}
 	}
-	return m.claims[ref].since
+	k = m.note(ref)
+	if k.claim.worker != worker {
+		k.claim = claim{worker, now}
+	}
+	return k.claim.since
 }

@@ -30,7 +30,7 @@ func TestRests(t *testing.T) {
 	} {
 		m, now := NewMemory(), start
 		for _, f := range c.failures {
-			now = now.Add(m.rests[train]["w1"].lasts + f.after)
+			now = now.Add(m.noteOn("w1", train).rest.lasts + f.after)
 			m.Rest("w1", train, f.Rest, now)
 		}
 		r, rests := m.resting("w1", train, now)
@@ -87,7 +87,7 @@ func TestTrouble(t *testing.T) {
 		t.Errorf("what went through is remembered: %q", got)
 	}
 	m.Went("w1", train)
-	if got := m.troubleOf("w1", train); got != "" || len(m.troubles) > 0 {
+	if got := m.troubleOf("w1", train); got != "" || len(m.read(train).on) > 0 {
 		t.Errorf("trouble is %q", got)
 	}
 }

@@ -40,20 +40,22 @@ func (o *Observer) noteSince(s *plan.Snapshot, w *plan.Worker) {
 func (m *Memory) since(worker string, ref kinds.Ref, facts []plan.Fact, now time.Time) map[plan.Fact]time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := place{worker, ref}
 	if len(facts) == 0 {
-		m.facts.drop(at)
+		if on := m.readOn(worker, ref); on != nil {
+			on.facts = nil
+			m.tidy(worker, ref)
+		}
 		return nil
 	}
-	before, _ := m.facts.at(at)
+	on := m.noteOn(worker, ref)
 	present := make(map[plan.Fact]time.Time, len(facts))
 	for _, fact := range facts {
-		first, known := before[fact]
+		first, known := on.facts[fact]
 		if !known {
 			first = now
 		}
 		present[fact] = first
 	}
-	m.facts.put(at, present)
+	on.facts = present
 	return present
 }

@@ -34,7 +34,7 @@ func TestSince(t *testing.T) {
 		}
 	}
 	m.Forget(train)
-	if len(m.facts) > 0 {
-		t.Errorf("of a job that is forgotten, %v is kept", m.facts)
+	if len(m.jobs) > 0 {
+		t.Errorf("of a job that is forgotten, %v is kept", m.jobs)
 	}
 }

@@ -27,15 +27,13 @@ type asked struct {
 func (m *Memory) Warned(worker string, ref kinds.Ref, warning string, now time.Time) (changed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := place{worker, ref}
-	a, _ := m.asked.at(at)
+	a := &m.noteOn(worker, ref).asked
 	changed = warning != "" && warning != a.warning
 	if changed {
 		a.warning = warning
 	}
 	a.wait = min(max(2*a.wait, askFirst), askMost)
 	a.next = now.Add(a.wait)
-	m.asked.put(at, a)
 	return changed
 }
 
@@ -43,7 +41,7 @@ func (m *Memory) Warned(worker string, ref kinds.Ref, warning string, now time.T
 func (m *Memory) Placed(worker string, ref kinds.Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.unstarted[ref] = worker
+	m.note(ref).unstarted = worker
 }
 
 // readStart tells how a job that was placed on the worker comes on there, and forgets what is over once it runs.
@@ -58,18 +56,27 @@ func (o *Observer) readStart(s *plan.Snapshot, w *plan.Worker) {
 	if slices.ContainsFunc(w.Pods, func(p *unstructured.Unstructured) bool { return s.Kind.PodKind().Start(p) >= kinds.HasRun }) {
 		furthest = max(furthest, kinds.HasRun)
 	}
-	m, at := o.Memory, place{w.Name, s.Ref}
+	m := o.Memory
 	if furthest >= kinds.HasRun {
 		m.runs(w.Name, s.Ref.Kind)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if furthest >= kinds.HasRun && m.unstarted[s.Ref] == w.Name {
-		delete(m.unstarted, s.Ref)
+	k := m.jobs[s.Ref]
+	if k == nil {
+		return
+	}
+	if furthest >= kinds.HasRun && k.unstarted == w.Name {
+		k.unstarted = ""
+	}
+	w.NeverRan = k.unstarted == w.Name
+	on := k.on[w.Name]
+	if on == nil {
+		return
 	}
 	if furthest == kinds.PodsReady && len(w.Jobs) == 1 || len(w.Jobs) == 0 {
-		m.asked.drop(at)
+		on.asked = asked{}
+		m.tidy(w.Name, s.Ref)
 	}
-	a, _ := m.asked.at(at)
-	w.Warning, w.AskWarnings, w.NeverRan = a.warning, a.next, m.unstarted[s.Ref] == w.Name
+	w.Warning, w.AskWarnings = on.asked.warning, on.asked.next
 }

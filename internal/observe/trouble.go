@@ -24,17 +24,15 @@ type trouble struct {
 func (m *Memory) Failed(worker string, ref kinds.Ref, what, why string, now time.Time) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := place{worker, ref}
-	troubles, _ := m.troubles.at(at)
-	t, found := troubles[what]
+	on := m.noteOn(worker, ref)
+	t, found := on.troubles[what]
 	if found && (t.why == why || now.Sub(t.said) < troubleStays) {
 		return false
 	}
-	if troubles == nil {
-		troubles = map[string]trouble{}
-		m.troubles.put(at, troubles)
+	if on.troubles == nil {
+		on.troubles = map[string]trouble{}
 	}
-	troubles[what] = trouble{why, now}
+	on.troubles[what] = trouble{why, now}
 	return true
 }
 
@@ -43,11 +41,9 @@ func (m *Memory) Failed(worker string, ref kinds.Ref, what, why string, now time
 func (m *Memory) Went(worker string, ref kinds.Ref, but ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := place{worker, ref}
-	troubles, _ := m.troubles.at(at)
-	maps.DeleteFunc(troubles, func(what string, _ trouble) bool { return !slices.Contains(but, what) })
-	if len(troubles) == 0 {
-		m.troubles.drop(at)
+	if on := m.readOn(worker, ref); on != nil {
+		maps.DeleteFunc(on.troubles, func(what string, _ trouble) bool { return !slices.Contains(but, what) })
+		m.tidy(worker, ref)
 	}
 }
 
@@ -62,33 +58,34 @@ const (
 func (m *Memory) StatusRefused(ref kinds.Ref, uid types.UID, asked map[string]any, final bool, why string, now time.Time) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r, found := m.refusals[ref][uid]
+	k := m.note(ref)
+	r, found := k.refusals[uid]
 	if !found || !kinds.EqualStatus(r.Asked, asked) {
 		r.Asked, r.Tries, r.Since = asked, 0, now
 	}
 	r.Tries, r.Final, r.Why = r.Tries+1, final, why
 	r.Lasts = min(max(2*r.Lasts, refusedFor), refusedMost)
 	r.Again = now.Add(r.Lasts)
-	if m.refusals[ref] == nil {
-		m.refusals[ref] = map[types.UID]plan.Refusal{}
+	if k.refusals == nil {
+		k.refusals = map[types.UID]plan.Refusal{}
 	}
-	m.refusals[ref][uid] = r
+	k.refusals[uid] = r
 	return !found
 }
 
 func (m *Memory) refusalsOf(ref kinds.Ref) map[types.UID]plan.Refusal {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return maps.Clone(m.refusals[ref])
+	return maps.Clone(m.read(ref).refusals)
 }
 
 // troubleOf says what does not go through to a worker; empty: nothing is known of.
 func (m *Memory) troubleOf(worker string, ref kinds.Ref) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	troubles, _ := m.troubles.at(place{worker, ref})
-	if len(troubles) == 0 {
+	on := m.readOn(worker, ref)
+	if on == nil || len(on.troubles) == 0 {
 		return ""
 	}
-	return troubles[slices.Min(slices.Collect(maps.Keys(troubles)))].why
+	return on.troubles[slices.Min(slices.Collect(maps.Keys(on.troubles)))].why
 }

@@ -21,12 +21,33 @@ var (
 	queueKind    = kueue.SchemeGroupVersion.WithKind("LocalQueue")
 )
 
+// look is a Snapshot on its way, with what is the same for all workers made once.
+type look struct {
+	*plan.Snapshot
+	// job, workloads and queues are keys of the job, and of its Workloads and their queues, as fleet.Conn takes them.
+	job       string
+	workloads []string
+	queues    []string
+	found     []client.Object // room for one answer
+}
+
+func lookFor(s *plan.Snapshot) *look {
+	l := &look{Snapshot: s, job: s.Ref.Key().String(), found: make([]client.Object, 0, 4)}
+	for _, wl := range s.Workloads {
+		l.workloads = append(l.workloads, client.ObjectKeyFromObject(wl).String())
+		if queue := (client.ObjectKey{Namespace: wl.Namespace, Name: string(wl.Spec.QueueName)}).String(); !slices.Contains(l.queues, queue) {
+			l.queues = append(l.queues, queue)
+		}
+	}
+	return l
+}
+
 // worker is one worker as the job sees it now.
-func (o *Observer) worker(s *plan.Snapshot, name string, inConfig bool) (plan.Worker, error) {
+func (o *Observer) worker(s *look, name string, inConfig bool) (plan.Worker, error) {
 	status := o.Fleet.Status(name)
 	w := plan.Worker{Name: name, InConfig: inConfig, Leaving: status.Leaving, Unread: !status.Seen}
 	conn, reachable := o.Fleet.Conn(name)
-	w.LostSince = o.lostSince(s, name, status, inConfig)
+	w.LostSince = o.lostSince(s.Snapshot, name, status, inConfig)
 	if !reachable {
 		return w, nil
 	}
@@ -34,7 +55,7 @@ func (o *Observer) worker(s *plan.Snapshot, name string, inConfig bool) (plan.Wo
 	err := o.readWorker(conn, s, &w)
 	switch {
 	case w.Blind:
-		w.LostSince = o.missingSince(s, name)
+		w.LostSince = o.missingSince(s.Snapshot, name)
 	case inConfig:
 		o.Memory.present(s.Ref, name)
 	}
@@ -43,7 +64,7 @@ func (o *Observer) worker(s *plan.Snapshot, name string, inConfig bool) (plan.Wo
 		return plan.Worker{Name: name, InConfig: inConfig, Unread: !status.Seen, LostSince: s.Now}, nil
 	}
 	if err == nil {
-		o.noteSince(s, &w)
+		o.noteSince(s.Snapshot, &w)
 	}
 	return w, err
 }
@@ -53,8 +74,8 @@ func (o *Observer) lostMeanwhile(name string, conn fleet.Conn) bool {
 	return !reachable || now != conn
 }
 
-func (o *Observer) readWorker(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
-	wls, err := findAll[*kueue.Workload](conn, workloadKind, w.Name, s.Ref)
+func (o *Observer) readWorker(conn fleet.Conn, s *look, w *plan.Worker) error {
+	wls, err := findAll[*kueue.Workload](conn, workloadKind, w.Name, s)
 	if err != nil {
 		return err
 	}
@@ -78,11 +99,11 @@ func (o *Observer) readWorker(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker)
 		}
 	}
 	o.setTwinsApart(w)
-	o.readStart(s, w)
+	o.readStart(s.Snapshot, w)
 	w.Trouble = o.Memory.troubleOf(w.Name, s.Ref)
 	r, resting := o.Memory.resting(w.Name, s.Ref, s.Now)
 	if !resting {
-		r, resting = o.restForKind(s, w)
+		r, resting = o.restForKind(s.Snapshot, w)
 	}
 	if resting {
 		w.Serves, w.Why, w.AskAgain = false, r.why, r.until
@@ -91,10 +112,9 @@ func (o *Observer) readWorker(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker)
 }
 
 // readJob finds our copy of the job, or that somebody else's object has its name.
-func (o *Observer) readJob(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
+func (o *Observer) readJob(conn fleet.Conn, s *look, w *plan.Worker) error {
 	jobs, err := o.jobsOn(conn, w.Name, s)
-	var notServed *fleet.NotServedError
-	if errors.As(err, &notServed) {
+	if notServed := isNotServed(err); notServed != nil {
 		w.Serves, w.Blind, w.Why = false, true, notServed.Error()
 		return nil
 	}
@@ -125,11 +145,11 @@ func (o *Observer) readJob(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) er
 }
 
 // jobsOn are the objects on a worker that make up the job, or have its name.
-func (o *Observer) jobsOn(conn fleet.Conn, worker string, s *plan.Snapshot) ([]*unstructured.Unstructured, error) {
+func (o *Observer) jobsOn(conn fleet.Conn, worker string, s *look) ([]*unstructured.Unstructured, error) {
 	if s.Kind.Group {
 		return o.objectsOn(conn, worker, s, s.Kind.GVK)
 	}
-	found, err := conn.Find(s.Kind.GVK, s.Ref.Key())
+	found, err := conn.Find(s.Kind.GVK, s.job)
 	if err != nil {
 		return nil, fmt.Errorf("read %s on worker %s: %w", s.Ref, worker, err)
 	}
@@ -141,8 +161,8 @@ func (o *Observer) jobsOn(conn fleet.Conn, worker string, s *plan.Snapshot) ([]*
 }
 
 // objectsOn are all objects of one kind on a worker that belong to the job.
-func (o *Observer) objectsOn(conn fleet.Conn, worker string, s *plan.Snapshot, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
-	found, err := findAll[*unstructured.Unstructured](conn, gvk, worker, s.Ref)
+func (o *Observer) objectsOn(conn fleet.Conn, worker string, s *look, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	found, err := findAll[*unstructured.Unstructured](conn, gvk, worker, s)
 	if err != nil {
 		return nil, err
 	}
@@ -150,10 +170,14 @@ func (o *Observer) objectsOn(conn fleet.Conn, worker string, s *plan.Snapshot, g
 }
 
 // findAll gives what a worker's cache holds of a job, of one kind.
-func findAll[T client.Object](conn fleet.Conn, gvk schema.GroupVersionKind, worker string, ref kinds.Ref) ([]T, error) {
-	found, err := conn.FindAll(gvk, ref.String())
+func findAll[T client.Object](conn fleet.Conn, gvk schema.GroupVersionKind, worker string, s *look) ([]T, error) {
+	found, err := conn.FindAll(gvk, s.Ref, s.found[:0])
 	if err != nil {
-		return nil, fmt.Errorf("find the %ss of %s on worker %s: %w", gvk.Kind, ref, worker, err)
+		return nil, fmt.Errorf("find the %ss of %s on worker %s: %w", gvk.Kind, s.Ref, worker, err)
+	}
+	s.found = found
+	if len(found) == 0 {
+		return nil, nil
 	}
 	objs := make([]T, 0, len(found))
 	for _, obj := range found {
@@ -166,26 +190,35 @@ func findAll[T client.Object](conn fleet.Conn, gvk schema.GroupVersionKind, work
 
 // readPods finds the pods of our copy. They matter only for what the manager
 // shows, so a worker that does not let them be read can have the job all the same.
-func (o *Observer) readPods(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
+func (o *Observer) readPods(conn fleet.Conn, s *look, w *plan.Worker) error {
 	if !s.Kind.Pods {
 		return nil
 	}
 	pods, err := o.objectsOn(conn, w.Name, s, s.Kind.PodKind().GVK)
-	var notServed *fleet.NotServedError
-	if err != nil && !errors.As(err, &notServed) {
+	if err != nil && isNotServed(err) == nil {
 		return err
 	}
 	w.Pods = pods
 	return nil
 }
 
+// isNotServed is the error that tells that a worker does not let a kind be read; nil for any other, and for none.
+func isNotServed(err error) *fleet.NotServedError {
+	if err == nil {
+		return nil // as nearly always: what is looked for takes room
+	}
+	var notServed *fleet.NotServedError
+	errors.As(err, &notServed)
+	return notServed
+}
+
 // readUnmarked finds copies of the job's Workloads that have our origin, and nothing else of ours: only their names tell.
-func (o *Observer) readUnmarked(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
-	for _, wl := range s.Workloads {
+func (o *Observer) readUnmarked(conn fleet.Conn, s *look, w *plan.Worker) error {
+	for i, wl := range s.Workloads {
 		if slices.ContainsFunc(w.Workloads, func(ours *kueue.Workload) bool { return ours.Name == wl.Name }) {
 			continue
 		}
-		c, err := conn.Find(workloadKind, client.ObjectKeyFromObject(wl))
+		c, err := conn.Find(workloadKind, s.workloads[i])
 		if err != nil {
 			return fmt.Errorf("read Workload %q on worker %s: %w", wl.Name, w.Name, err)
 		}
@@ -197,7 +230,7 @@ func (o *Observer) readUnmarked(conn fleet.Conn, s *plan.Snapshot, w *plan.Worke
 }
 
 // readUnmarkedMembers does the same for the objects of a group.
-func (o *Observer) readUnmarkedMembers(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
+func (o *Observer) readUnmarkedMembers(conn fleet.Conn, s *look, w *plan.Worker) error {
 	if !s.Kind.Group {
 		return nil
 	}
@@ -205,7 +238,7 @@ func (o *Observer) readUnmarkedMembers(conn fleet.Conn, s *plan.Snapshot, w *pla
 		if slices.ContainsFunc(w.Jobs, func(ours *unstructured.Unstructured) bool { return ours.GetName() == job.GetName() }) {
 			continue
 		}
-		c, err := conn.Find(s.Kind.GVK, client.ObjectKeyFromObject(job))
+		c, err := conn.Find(s.Kind.GVK, client.ObjectKeyFromObject(job).String())
 		if err != nil {
 			return fmt.Errorf("read %s %q on worker %s: %w", s.Kind.GVK.Kind, job.GetName(), w.Name, err)
 		}
@@ -217,8 +250,8 @@ func (o *Observer) readUnmarkedMembers(conn fleet.Conn, s *plan.Snapshot, w *pla
 }
 
 // findHolder finds out whether somebody else's object has the job's name.
-func (o *Observer) findHolder(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
-	holder, err := conn.FindName(s.Kind.GVK, s.Ref.Key())
+func (o *Observer) findHolder(conn fleet.Conn, s *look, w *plan.Worker) error {
+	holder, err := conn.FindName(s.Kind.GVK, s.job)
 	if err != nil {
 		return fmt.Errorf("look up the name %s on worker %s: %w", s.Ref, w.Name, err)
 	}
@@ -234,15 +267,14 @@ func (o *Observer) findHolder(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker)
 }
 
 // readQueue finds out whether the worker has the queue that the job names.
-func readQueue(conn fleet.Conn, s *plan.Snapshot, w *plan.Worker) error {
-	for _, wl := range s.Workloads {
-		key := client.ObjectKey{Namespace: wl.Namespace, Name: string(wl.Spec.QueueName)}
+func readQueue(conn fleet.Conn, s *look, w *plan.Worker) error {
+	for _, key := range s.queues {
 		queue, err := conn.Find(queueKind, key)
 		if err != nil {
 			return fmt.Errorf("read LocalQueue %q on worker %s: %w", key, w.Name, err)
 		}
 		if queue == nil {
-			w.Serves, w.Why = false, fmt.Sprintf("no LocalQueue %q", key.String())
+			w.Serves, w.Why = false, fmt.Sprintf("no LocalQueue %q", key)
 			return nil
 		}
 	}

@@ -197,8 +197,9 @@ type Plan struct {
 // Snapshot gives the same Plan.
 func Decide(s Snapshot) Plan {
 	v := newView(s)
+	p := Plan{}
 	for _, r := range rules {
-		p := Plan{}
+		p = Plan{}
 		if r.decide(v, &p) {
 			p.Rule = r.Name
 			v.removeStale(&p)

@@ -107,11 +107,15 @@ func (v *view) marks(w *Worker, wl *kueue.Workload) kinds.Marks {
 // and offers that can come to nothing.
 func (v *view) setStaleApart(w *Worker) {
 	var current []*kueue.Workload
-	for _, c := range w.Workloads {
+	for i, c := range w.Workloads {
 		wl := v.original(c.Name)
 		v.noteTold(w, wl != nil && originUID(c) == string(wl.UID))
 		switch {
 		case v.isCurrent(w, c):
+			if len(current) == i {
+				current = w.Workloads[: i+1 : i+1] // as nearly always: nothing is left out
+				continue
+			}
 			current = append(current, c)
 		case v.isJoining(w, c):
 			v.joined[w.Name] = append(v.joined[w.Name], c)

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -210,7 +211,7 @@ func readFlavors(conn fleet.Conn, w *quota.Worker, cq *kueue.ClusterQueue) error
 
 // find gives an object as the worker's cache holds it; nil when there is none.
 func find[T client.Object](conn fleet.Conn, kind string, key types.NamespacedName) (found T, err error) {
-	obj, err := conn.Find(kueue.SchemeGroupVersion.WithKind(kind), key)
+	obj, err := conn.Find(kueue.SchemeGroupVersion.WithKind(kind), cache.NewObjectName(key.Namespace, key.Name).String())
 	if err != nil {
 		return found, fmt.Errorf("reading %s %s: %w", kind, key, err)
 	}

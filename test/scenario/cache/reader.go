@@ -19,7 +19,7 @@ import (
 // Reader reads a cache as Ferry does.
 type Reader struct {
 	Cache *Cache
-	// Index gives a Workload its values under observe.JobIndex.
+	// Index gives a Workload its values under observe.JobIndex; nil where nobody asks for them.
 	Index func(client.Object) []string
 	// Refuse may fail a read of a kind.
 	Refuse func(kind string) error

@@ -3,13 +3,13 @@ package world
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ferry.dev/ferry/internal/fleet"
-	"ferry.dev/ferry/internal/observe"
+	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/test/scenario/cache"
 	"ferry.dev/ferry/test/scenario/cluster"
 )
@@ -31,32 +31,38 @@ type link struct {
 }
 
 func (l *link) Reader() client.Reader {
-	return cache.Reader{Cache: l.cache, Index: observe.CopyIndex.Of, Refuse: l.refuse}
+	return cache.Reader{Cache: l.cache, Refuse: l.refuse}
 }
 
 // Find implements fleet.Conn.
-func (l *link) Find(gvk schema.GroupVersionKind, key types.NamespacedName) (client.Object, error) {
+func (l *link) Find(gvk schema.GroupVersionKind, key string) (client.Object, error) {
 	return l.find(gvk.Kind, gvk.Kind, key)
 }
 
 // FindName implements fleet.Conn.
-func (l *link) FindName(gvk schema.GroupVersionKind, key types.NamespacedName) (client.Object, error) {
+func (l *link) FindName(gvk schema.GroupVersionKind, key string) (client.Object, error) {
 	return l.find(gvk.Kind, cache.NamesOf(gvk.Kind), key)
 }
 
-func (l *link) find(kind, stream string, key types.NamespacedName) (client.Object, error) {
+func (l *link) find(kind, stream, key string) (client.Object, error) {
 	if err := l.refuse(kind); err != nil {
 		return nil, err
 	}
-	return l.cache.Find(stream, cluster.Key{Kind: kind, Namespace: key.Namespace, Name: key.Name}), nil
+	namespace, name, _ := strings.Cut(key, "/")
+	return l.cache.Find(stream, cluster.Key{Kind: kind, Namespace: namespace, Name: name}), nil
 }
 
 // FindAll implements fleet.Conn.
-func (l *link) FindAll(gvk schema.GroupVersionKind, job string) ([]client.Object, error) {
+func (l *link) FindAll(gvk schema.GroupVersionKind, job kinds.Ref, to []client.Object) ([]client.Object, error) {
 	if err := l.refuse(gvk.Kind); err != nil {
-		return nil, err
+		return to, err
 	}
-	return slices.DeleteFunc(l.cache.Shown(gvk.Kind), func(obj client.Object) bool { return !observe.CopyIndex.Is(obj, job) }), nil
+	for _, obj := range l.cache.Shown(gvk.Kind) {
+		if of, ours := kinds.CopyOf(obj); ours && of == job {
+			to = append(to, obj)
+		}
+	}
+	return to, nil
 }
 
 func (l *link) refuse(kind string) error {
