@@ -170,7 +170,7 @@ func loadMessage() string {
 	for i := range asked {
 		asked[i] = workerName(i) + " (waits for quota)"
 	}
-	return reason.Fit(reason.Offered(asked))
+	return reason.Fit(reason.Offered(strings.Join(asked, "; ")))
 }
 
 func waitingCopy(wl *kueue.Workload, i int, worker string) *kueue.Workload {

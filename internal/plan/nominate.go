@@ -99,6 +99,7 @@ func (v *view) placementInput() placement.Input {
 	if c := v.check(first); c != nil {
 		in.NominatedAt = c.LastTransitionTime.Time
 	}
+	in.Eligible, in.Kept = make([]string, 0, len(v.Workers)), make([]string, 0, len(in.Nominated))
 	for i := range v.Workers {
 		if w := &v.Workers[i]; v.eligible(w) {
 			in.Eligible = append(in.Eligible, w.Name)
@@ -120,8 +121,9 @@ func (v *view) mayBeBack(w *Worker) bool {
 
 // nominees are the workers for which the nomination of every Workload is persisted.
 func (v *view) nominees() []string {
-	var names []string
-	for _, name := range v.Workloads[0].Status.NominatedClusterNames {
+	all := v.Workloads[0].Status.NominatedClusterNames
+	names := make([]string, 0, len(all))
+	for _, name := range all {
 		if v.isNominee(name) {
 			names = append(names, name)
 		}
@@ -182,30 +184,34 @@ func clusterQueue(wl *kueue.Workload) kueue.ClusterQueueReference {
 
 // offerMessage tells worker by worker why the job waits.
 func (v *view) offerMessage(nominees []string) string {
-	var asked, skipped []string
+	var asked, skipped reason.List
 	open := false
 	for i := range v.Workers {
 		w := &v.Workers[i]
 		switch {
 		case slices.Contains(nominees, w.Name):
-			asked = append(asked, w.Name+v.progress(w))
+			if progress := v.progress(w); progress != "" {
+				asked.Add(w.Name, " (", progress, ")")
+			} else {
+				asked.Add(w.Name)
+			}
 		case v.eligible(w):
 			open = true
 		case w.InConfig:
-			skipped = append(skipped, w.Name+": "+v.obstacle(w))
+			skipped.Add(w.Name, ": ", v.obstacle(w))
 		}
 	}
-	if len(asked) > 0 {
-		if len(skipped) > 0 {
-			asked = append(asked, "skipped "+skipped[0])
-			asked = append(asked, skipped[1:]...)
+	switch {
+	case asked.Len() > 0:
+		if skipped.Len() > 0 {
+			asked.Add("skipped ", skipped.String())
 		}
-		return reason.Offered(asked)
-	}
-	if open {
+		return reason.Offered(asked.String())
+	case open:
 		return reason.WaitsForNomination(v.Policy.Dispatcher)
+	default:
+		return reason.NobodyFits(skipped.String())
 	}
-	return reason.NobodyFits(skipped)
 }
 
 // obstacle says why a worker cannot take the job.
@@ -230,29 +236,29 @@ func (v *view) obstacle(w *Worker) string {
 // change are taken: numbers would make every scheduling cycle there a write here.
 func (v *view) progress(w *Worker) string {
 	if !w.Reachable {
-		return " (out of reach)"
+		return "out of reach"
 	}
 	if w.Blind {
-		return " (" + w.Why + ")"
+		return w.Why
 	}
 	for _, c := range w.Workloads {
 		reserved := meta.FindStatusCondition(c.Status.Conditions, kueue.WorkloadQuotaReserved)
 		switch {
 		case isClosed(c) && isTrue(c, kueue.WorkloadBlockedOnPreemptionGates):
-			return " (would have to preempt, which another worker may try first)"
+			return "would have to preempt, which another worker may try first"
 		case isTrue(c, kueue.WorkloadEvicted):
-			return " (evicted there, will be asked again)"
+			return "evicted there, will be asked again"
 		case reserved == nil:
 		case reserved.Status == "True":
-			return " (quota reserved, waits for its admission checks)"
+			return "quota reserved, waits for its admission checks"
 		case isMisplaced(reserved.Reason):
-			return " (" + reserved.Message + ")"
+			return reserved.Message
 		default:
-			return " (" + reason.WaitsThere(reserved.Reason, reserved.Message) + ")"
+			return reason.WaitsThere(reserved.Reason, reserved.Message)
 		}
 	}
 	if w.Trouble != "" {
-		return " (cannot be asked: " + w.Trouble + ")"
+		return "cannot be asked: " + w.Trouble
 	}
 	return ""
 }

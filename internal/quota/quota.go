@@ -3,6 +3,7 @@ package quota
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -207,18 +208,15 @@ func filled(groups []kueue.ResourceGroup, totals map[place]resource.Quantity) []
 
 // show writes quotas for people: "gpu-a: cpu 10, nvidia.com/gpu 8".
 func show(groups []kueue.ResourceGroup) string {
-	var flavors []string
+	var flavors reason.List
 	for _, group := range groups {
 		for _, flavor := range group.Flavors {
-			text := string(flavor.Name) + ":"
-			for i, quota := range flavor.Resources {
-				if i > 0 {
-					text += ","
-				}
-				text += " " + string(quota.Name) + " " + quota.NominalQuota.String()
+			var quotas []string
+			for _, quota := range flavor.Resources {
+				quotas = append(quotas, string(quota.Name)+" "+quota.NominalQuota.String())
 			}
-			flavors = append(flavors, text)
+			flavors.Add(string(flavor.Name), ": ", strings.Join(quotas, ", "))
 		}
 	}
-	return reason.List(flavors)
+	return flavors.String()
 }

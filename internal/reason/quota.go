@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -55,6 +54,3 @@ func QuotaWaitsFor(worker, why string) string {
 func QuotaWasEdited(editor, sum string) string {
 	return fmt.Sprintf("%q changed the quota, and it is left as it is; the workers have %s. To have it follow them again, write these numbers, or set quotaManagement of the MultiKueueConfig to Manual and back to Automated", editor, sum)
 }
-
-// List joins what is of one rank.
-func List(parts []string) string { return strings.Join(parts, "; ") }

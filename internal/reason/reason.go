@@ -283,14 +283,27 @@ const NoClaim = "Admission check is Ready but no admitting cluster is recorded; 
 func Placing(worker string) string { return fmt.Sprintf("Placing the job on %q", worker) }
 
 // Offered says who is asked to run the job.
-func Offered(parts []string) string { return "Offered to " + strings.Join(parts, "; ") }
+func Offered(to string) string { return "Offered to " + to }
+
+// List is what a sentence has to say of several workers. It is made at every look at a job that waits.
+type List struct{ strings.Builder }
+
+// Add adds one of them.
+func (l *List) Add(words ...string) {
+	if l.Len() > 0 {
+		l.WriteString("; ")
+	}
+	for _, w := range words {
+		l.WriteString(w)
+	}
+}
 
 // NobodyFits says why no worker is asked.
-func NobodyFits(parts []string) string {
-	if len(parts) == 0 {
-		return "No worker can take the job: none is configured"
+func NobodyFits(why string) string {
+	if why == "" {
+		why = "none is configured"
 	}
-	return "No worker can take the job: " + strings.Join(parts, "; ")
+	return "No worker can take the job: " + why
 }
 
 // WaitsForNomination says that another controller has to choose.
@@ -368,6 +381,9 @@ func JoinsLater(worker, why string) string { return Joins(worker) + ": " + why }
 
 // Grows says that a running job gets more pods, and how far Kueue on its worker is with that.
 func Grows(worker, progress string) string {
+	if progress != "" {
+		progress = " (" + progress + ")"
+	}
 	return fmt.Sprintf("Growing the job on %q%s", worker, progress)
 }
 

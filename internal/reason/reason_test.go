@@ -22,8 +22,8 @@ func TestPublicWords(t *testing.T) {
 		reason.WaitsThere("Pending", `couldn't assign flavors to pod set main: topology "x" doesn't allow to fit any of 2 pod(s)`): "no place in its topology",
 		reason.WaitsThere("Pending", `couldn't assign flavors to pod set main: topology "x" allows to fit only 1 out of 2 pod(s)`): "no place in its topology",
 		reason.WaitsThere("ExceedsMaxQuota", "insufficient quota"):                                                                 "asks for more than its queue can ever have",
-		reason.NobodyFits(nil):                  "No worker can take the job: none is configured",
-		reason.NobodyFits([]string{"w1: down"}): "No worker can take the job: w1: down",
+		reason.NobodyFits(""):         "No worker can take the job: none is configured",
+		reason.NobodyFits("w1: down"): "No worker can take the job: w1: down",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
