@@ -111,10 +111,11 @@ func parseGVK(s string) (schema.GroupVersionKind, bool) {
 // CopyOf returns the job on the manager that an object on a worker is, or
 // belongs to, a copy of; false for objects that do not carry Ferry's marks.
 func CopyOf(obj metav1.Object) (Ref, bool) {
-	if !Ours(obj) {
+	annotations := obj.GetAnnotations()
+	if !isOurs(obj, annotations) {
 		return Ref{}, false
 	}
-	kind, name, ok := strings.Cut(obj.GetAnnotations()[JobAnnotation], "/")
+	kind, name, ok := strings.Cut(annotations[JobAnnotation], "/")
 	if !ok {
 		return Ref{}, false
 	}
@@ -132,8 +133,10 @@ func IsCopyOf(obj *unstructured.Unstructured, job Ref) bool {
 // Ours tells whether an object on a worker carries all marks of a copy made by
 // a Ferry. That its origin label is this Ferry's is ensured by the label
 // selector of the caches.
-func Ours(obj metav1.Object) bool {
-	return obj.GetLabels()[kueue.MultiKueueOriginLabel] != "" &&
-		obj.GetAnnotations()[kueue.MultiKueueOriginUIDAnnotation] != "" &&
-		obj.GetAnnotations()[JobAnnotation] != ""
+func Ours(obj metav1.Object) bool { return isOurs(obj, obj.GetAnnotations()) }
+
+// isOurs takes the annotations, which an unstructured object makes anew each time.
+func isOurs(obj metav1.Object, annotations map[string]string) bool {
+	return annotations[JobAnnotation] != "" && annotations[kueue.MultiKueueOriginUIDAnnotation] != "" &&
+		obj.GetLabels()[kueue.MultiKueueOriginLabel] != ""
 }

@@ -88,6 +88,14 @@ func (m *Memory) readOn(worker string, ref kinds.Ref) *there {
 	return nil
 }
 
+// knows tells whether anything is known of a job on a worker. Of most jobs on most workers nothing is, and a look goes
+// over all of them.
+func (m *Memory) knows(worker string, ref kinds.Ref) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.readOn(worker, ref) != nil
+}
+
 // tidy drops the record of a job on a worker once nothing is in it; the lock is held.
 func (m *Memory) tidy(worker string, ref kinds.Ref) {
 	if k := m.jobs[ref]; k != nil && k.on[worker] != nil && k.on[worker].isEmpty() {

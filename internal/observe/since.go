@@ -14,7 +14,7 @@ var timed = []string{kueue.WorkloadAdmitted, kueue.WorkloadEvicted, kueue.Worklo
 
 // noteSince adds to the Snapshot when this process first saw what holds of a worker's copies: what is counted from
 // there must not depend on the worker's clock.
-func (o *Observer) noteSince(s *plan.Snapshot, w *plan.Worker) {
+func (o *Observer) noteSince(s *look, w *plan.Worker) {
 	var facts []plan.Fact
 	for _, c := range w.Workloads {
 		for _, condition := range timed {
@@ -27,6 +27,9 @@ func (o *Observer) noteSince(s *plan.Snapshot, w *plan.Worker) {
 		if fact, holds := plan.Restless(s.Kind, job); holds {
 			facts = append(facts, fact)
 		}
+	}
+	if !s.known && len(facts) == 0 {
+		return
 	}
 	for fact, at := range o.Memory.since(w.Name, s.Ref, facts, s.Now) {
 		if s.Since == nil {

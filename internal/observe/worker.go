@@ -29,6 +29,7 @@ type look struct {
 	workloads []string
 	queues    []string
 	found     []client.Object // room for one answer
+	known     bool            // whether something is remembered of the job on the worker that is looked at now
 }
 
 func lookFor(s *plan.Snapshot) *look {
@@ -52,11 +53,12 @@ func (o *Observer) worker(s *look, name string, inConfig bool) (plan.Worker, err
 		return w, nil
 	}
 	w.Reachable = true
+	s.known = o.Memory.knows(name, s.Ref)
 	err := o.readWorker(conn, s, &w)
 	switch {
 	case w.Blind:
 		w.LostSince = o.missingSince(s.Snapshot, name)
-	case inConfig:
+	case inConfig && s.known:
 		o.Memory.present(s.Ref, name)
 	}
 	if err != nil && o.lostMeanwhile(name, conn) {
@@ -64,7 +66,7 @@ func (o *Observer) worker(s *look, name string, inConfig bool) (plan.Worker, err
 		return plan.Worker{Name: name, InConfig: inConfig, Unread: !status.Seen, LostSince: s.Now}, nil
 	}
 	if err == nil {
-		o.noteSince(s.Snapshot, &w)
+		o.noteSince(s, &w)
 	}
 	return w, err
 }
@@ -80,14 +82,15 @@ func (o *Observer) readWorker(conn fleet.Conn, s *look, w *plan.Worker) error {
 		return err
 	}
 	w.Workloads = recall(o.Memory, w.Name, s.Ref, workloadKind.GroupKind(), wls, s.Now)
-	w.Sought = o.Memory.soughtOn(w.Name, s.Ref, len(w.Workloads) > 0, s.Now)
+	if s.known {
+		w.Sought = o.Memory.soughtOn(w.Name, s.Ref, len(w.Workloads) > 0, s.Now)
+	}
 	if s.Kind == nil {
 		return nil
 	}
 	if err := o.readUnmarked(conn, s, w); err != nil {
 		return err
 	}
-	defer func() { w.JobGone = o.Memory.jobGone(w.Name, s.Ref, len(w.Jobs) > 0, s.Now) }()
 	w.Serves, w.Why = conn.Serves(s.Kind.GVK)
 	w.Blind = !w.Serves
 	if w.Serves {
@@ -100,15 +103,25 @@ func (o *Observer) readWorker(conn fleet.Conn, s *look, w *plan.Worker) error {
 	}
 	o.setTwinsApart(w)
 	o.readStart(s.Snapshot, w)
-	w.Trouble = o.Memory.troubleOf(w.Name, s.Ref)
-	r, resting := o.Memory.resting(w.Name, s.Ref, s.Now)
+	o.readRest(s, w)
+	return nil
+}
+
+// readRest adds what is remembered of the job on the worker, and of its kind: whether it rests, above all.
+func (o *Observer) readRest(s *look, w *plan.Worker) {
+	var r rest
+	resting := false
+	if s.known {
+		w.JobGone = o.Memory.jobGone(w.Name, s.Ref, len(w.Jobs) > 0, s.Now)
+		w.Trouble = o.Memory.troubleOf(w.Name, s.Ref)
+		r, resting = o.Memory.resting(w.Name, s.Ref, s.Now)
+	}
 	if !resting {
 		r, resting = o.restForKind(s.Snapshot, w)
 	}
 	if resting {
 		w.Serves, w.Why, w.AskAgain = false, r.why, r.until
 	}
-	return nil
 }
 
 // readJob finds our copy of the job, or that somebody else's object has its name.

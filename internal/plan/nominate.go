@@ -124,7 +124,7 @@ func (v *view) nominees() []string {
 	all := v.Workloads[0].Status.NominatedClusterNames
 	names := make([]string, 0, len(all))
 	for _, name := range all {
-		if v.isNominee(name) {
+		if nominates(v.Workloads[1:], name) {
 			names = append(names, name)
 		}
 	}
@@ -132,7 +132,12 @@ func (v *view) nominees() []string {
 }
 
 func (v *view) isNominee(worker string) bool {
-	return v.all(func(wl *kueue.Workload) bool { return slices.Contains(wl.Status.NominatedClusterNames, worker) })
+	return nominates(v.Workloads, worker)
+}
+
+// nominates tells whether the worker is nominated for each of them.
+func nominates(wls []*kueue.Workload, worker string) bool {
+	return !slices.ContainsFunc(wls, func(wl *kueue.Workload) bool { return !slices.Contains(wl.Status.NominatedClusterNames, worker) })
 }
 
 // offer makes the copies on a worker whose nomination is persisted, and removes them from any other.
