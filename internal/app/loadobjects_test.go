@@ -100,7 +100,8 @@ func fields(manager string) []metav1.ManagedFieldsEntry {
 	return []metav1.ManagedFieldsEntry{{Manager: manager, Operation: "Update", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(raw)}}
 }
 
-func podTemplate() corev1.PodTemplateSpec {
+// podTemplate is that of one of many runs that differ in an argument only.
+func podTemplate(run int) corev1.PodTemplateSpec {
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "train", "team": "a"}},
 		Spec: corev1.PodSpec{
@@ -108,7 +109,7 @@ func podTemplate() corev1.PodTemplateSpec {
 			Volumes:       []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}},
 			Containers: []corev1.Container{{
 				Name: "main", Image: "registry.example.com/team-a/train:2026-11-30", Command: []string{"python", "-m", "train"},
-				Args: []string{"--epochs=20", "--lr=0.001", "--data=/data/2026-11"},
+				Args: []string{"--epochs=20", "--lr=0.001", "--data=/data/2026-11", fmt.Sprintf("--seed=%d", run)},
 				Env:  []corev1.EnvVar{{Name: "RANK", Value: "0"}, {Name: "WORLD_SIZE", Value: "1"}, {Name: "LOG_LEVEL", Value: "info"}},
 				Resources: corev1.ResourceRequirements{
 					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi")},
@@ -131,7 +132,7 @@ func waitingJob(i int) *batchv1.Job {
 		},
 		Spec: batchv1.JobSpec{
 			Parallelism: ptr.To(int32(2)), Completions: ptr.To(int32(2)), BackoffLimit: ptr.To(int32(3)), Suspend: ptr.To(true),
-			ManagedBy: ptr.To(kueue.MultiKueueControllerName), Template: podTemplate(),
+			ManagedBy: ptr.To(kueue.MultiKueueControllerName), Template: podTemplate(i),
 		},
 	}
 }
@@ -148,7 +149,7 @@ func waitingWorkload(i int) *kueue.Workload {
 		},
 		Spec: kueue.WorkloadSpec{
 			QueueName: "main", Active: ptr.To(true), Priority: ptr.To(int32(0)),
-			PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: podTemplate()}},
+			PodSets: []kueue.PodSet{{Name: "main", Count: 2, Template: podTemplate(i)}},
 		},
 		Status: kueue.WorkloadStatus{
 			Conditions: []metav1.Condition{{

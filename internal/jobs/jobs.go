@@ -63,6 +63,7 @@ type Jobs struct {
 	options Options
 	asks    rest.Interface
 	kinds   map[schema.GroupVersionKind]*kind
+	shared  shared
 
 	mu       sync.Mutex
 	listener *Listener

@@ -208,7 +208,7 @@ func (k *kind) open(ctx context.Context, failed func(error)) (cache.Cache, <-cha
 	}, failed)
 }
 
-// strip drops managed fields, which nobody reads, and what else is not wanted.
+// strip drops managed fields, which nobody reads, and what else is not wanted, and lets jobs share what they have in common.
 func (k *kind) strip(in any) (any, error) {
 	job, is := in.(*unstructured.Unstructured)
 	if !is {
@@ -218,6 +218,7 @@ func (k *kind) strip(in any) (any, error) {
 	if k.jobs.options.Lean != nil {
 		k.jobs.options.Lean(job)
 	}
+	k.jobs.shared.job(job)
 	return job, nil
 }
 
