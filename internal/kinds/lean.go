@@ -3,6 +3,7 @@ package kinds
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -23,15 +24,26 @@ func LeanCopy(worker string, c *kueue.Workload) {
 		c.Spec.PodSets = nil
 		return
 	}
-	sizes := make([]kueue.PodSet, len(c.Spec.PodSets))
-	for i, set := range c.Spec.PodSets {
-		sizes[i] = kueue.PodSet{Name: set.Name, Count: set.Count}
-	}
-	c.Spec.PodSets = sizes
+	c.Spec.PodSets = sizesOf(c)
 }
 
-// LeanWorkload drops the room that lists have to grow, for which a decoder leaves as much as three further pod sets take.
+// sizesOf are the pod sets with nothing but their names and how many pods they have.
+func sizesOf(wl *kueue.Workload) []kueue.PodSet {
+	sizes := make([]kueue.PodSet, len(wl.Spec.PodSets))
+	for i, set := range wl.Spec.PodSets {
+		sizes[i] = kueue.PodSet{Name: set.Name, Count: set.Count}
+	}
+	return sizes
+}
+
+// LeanWorkload takes out of a Workload on the manager what nobody reads: the pods of one that is finished, of which no
+// copy is made any more, and the room that lists have to grow, for which a decoder leaves as much as three further pod
+// sets take.
 func LeanWorkload(wl *kueue.Workload) {
+	if meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished) {
+		wl.Spec.PodSets = sizesOf(wl)
+		return
+	}
 	wl.Spec.PodSets = slices.Clip(slices.Clone(wl.Spec.PodSets))
 	for i := range wl.Spec.PodSets {
 		pods := &wl.Spec.PodSets[i].Template.Spec

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
@@ -50,6 +52,25 @@ func TestLeanCopy(t *testing.T) {
 				g.Expect(kinds.Outgrown(now, c)).To(Equal(kinds.Outgrown(now, before)))
 			}
 		})
+	}
+}
+
+// TestLeanWorkload: one that is finished keeps what it was of, and nothing that only a copy needs.
+func TestLeanWorkload(t *testing.T) {
+	for _, finished := range []bool{false, true} {
+		g := NewWithT(t)
+		wl := workload("w", func(wl *kueue.Workload) { wl.Spec.PodSets[0].Count = 3 })
+		wl.Spec.PodSets[0].Template.Spec.ServiceAccountName = "trainer"
+		if finished {
+			meta.SetStatusCondition(&wl.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue})
+		}
+		before := wl.DeepCopy()
+		kinds.LeanWorkload(wl)
+		if finished {
+			g.Expect(wl.Spec.PodSets).To(Equal([]kueue.PodSet{{Name: before.Spec.PodSets[0].Name, Count: 3}}))
+			wl.Spec.PodSets = before.Spec.PodSets
+		}
+		g.Expect(wl).To(Equal(before))
 	}
 }
 

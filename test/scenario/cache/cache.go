@@ -39,6 +39,19 @@ func Ours(kind, origin string) Stream {
 	}}
 }
 
+// Lean shows the Workloads of a stream as Ferry's caches hold them: without what it takes out of them.
+func (s Stream) Lean(strip func(*kueue.Workload)) Stream {
+	return Stream{s.Name, func(obj client.Object) client.Object {
+		wl, _ := s.Form(obj).(*kueue.Workload)
+		if wl == nil {
+			return nil
+		}
+		wl = wl.DeepCopy()
+		strip(wl)
+		return wl
+	}}
+}
+
 // Labelled shows those objects of a kind that have a label.
 func Labelled(kind, label string) Stream {
 	return Stream{kind, func(obj client.Object) client.Object {

@@ -54,7 +54,7 @@ type ferry struct {
 func (w *World) StartFerry() {
 	memory := observe.NewMemory()
 	f := &ferry{world: w, lanes: map[string]*lane.Reconciler{}, queues: map[string]*queue{}, busy: map[string][]kinds.Ref{}}
-	streams := []cache.Stream{cache.All("Workload"), cache.Labelled(cluster.Pod.Kind, kinds.GatedLabel), cache.All("AdmissionCheck"), cache.All("MultiKueueConfig")}
+	streams := []cache.Stream{cache.All("Workload").Lean(kinds.LeanWorkload), cache.Labelled(cluster.Pod.Kind, kinds.GatedLabel), cache.All("AdmissionCheck"), cache.All("MultiKueueConfig")}
 	for _, kind := range []schema.GroupVersionKind{cluster.Job, cluster.Set} {
 		streams = append(streams, cache.All(kind.Kind))
 	}

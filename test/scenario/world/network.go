@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/jobs"
 	"ferry.dev/ferry/internal/kinds"
@@ -37,7 +38,8 @@ func (w *World) Connect(name string) {
 		return
 	}
 	l := &link{world: w, worker: worker}
-	streams := []cache.Stream{cache.Ours("Workload", Origin), cache.All("LocalQueue")}
+	lean := func(wl *kueue.Workload) { kinds.LeanCopy(name, wl) }
+	streams := []cache.Stream{cache.Ours("Workload", Origin).Lean(lean), cache.All("LocalQueue")}
 	for _, kind := range cluster.JobKinds {
 		streams = append(streams, cache.Ours(kind.Kind, Origin))
 	}
