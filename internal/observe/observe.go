@@ -200,8 +200,12 @@ func (o *Observer) readOthers(s *look, names []string) error {
 			others = append(others, name)
 		}
 	}
+	named := make(map[string]bool, len(names))
+	for _, name := range names {
+		named[name] = true
+	}
 	for _, name := range others {
-		if slices.Contains(names, name) {
+		if named[name] {
 			continue
 		}
 		w, err := o.worker(s, name, false)

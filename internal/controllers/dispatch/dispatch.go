@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -44,24 +45,41 @@ func (r *Reconciler) Reconcile(ctx context.Context, ref kinds.Ref) (reconcile.Re
 		switch {
 		case apierrors.IsConflict(err):
 			log.FromContext(ctx).V(3).Info("Decided on an old version, deciding anew", "job", ref.String())
-			return reconcile.Result{RequeueAfter: afterConflict}, nil
+			return turn{after: afterConflict, informs: again.informs}.result(), nil
 		case apierrors.IsNotFound(err):
 			// It went away; its event decides what is next.
 			return reconcile.Result{}, nil
 		case err != nil:
-			return reconcile.Result{}, err
+			return turn{informs: again.informs}.result(), err
 		case !wrote:
-			return reconcile.Result{RequeueAfter: again}, nil
+			return again.result(), nil
 		}
 	}
-	return reconcile.Result{RequeueAfter: time.Millisecond}, nil
+	return turn{after: time.Millisecond}.result(), nil
+}
+
+// turn is when to decide anew; zero: not by itself.
+type turn struct {
+	after time.Duration
+	// informs tells that it is for nothing but to inform.
+	informs bool
+}
+
+// result queues what only informs behind all else, and all else as fresh: a look of the resync, which has low
+// priority, may have found work.
+func (t turn) result() reconcile.Result {
+	priority := 0
+	if t.informs {
+		priority = handler.LowPriority
+	}
+	return reconcile.Result{RequeueAfter: t.after, Priority: &priority}
 }
 
 // pass decides once and tells whether it wrote anything, and when to decide anew if it did not.
-func (r *Reconciler) pass(ctx context.Context, ref kinds.Ref) (wrote bool, again time.Duration, err error) {
+func (r *Reconciler) pass(ctx context.Context, ref kinds.Ref) (wrote bool, again turn, err error) {
 	s, err := r.Observer.Snapshot(ctx, ref)
 	if err != nil {
-		return false, 0, err
+		return false, turn{}, err
 	}
 	p := plan.Decide(s)
 	log.FromContext(ctx).V(2).Info("Decided", "job", ref.String(), "rule", p.Rule, "because", p.Because, "manager", len(p.Manager), "workers", len(p.Workers))
@@ -79,8 +97,8 @@ func (r *Reconciler) pass(ctx context.Context, ref kinds.Ref) (wrote bool, again
 
 // write carries out the plan's actions for the manager that are due. A status that
 // is refused holds up nothing else: the manager may refuse it for as long as it is so.
-func (r *Reconciler) write(ctx context.Context, ref kinds.Ref, p plan.Plan, now time.Time) (wrote bool, again time.Duration, err error) {
-	again = p.Again
+func (r *Reconciler) write(ctx context.Context, ref kinds.Ref, p plan.Plan, now time.Time) (wrote bool, again turn, err error) {
+	again.after = p.Again
 	if len(plan.Leisurely(p)) > 0 {
 		r.Mirror(ref)
 	}
@@ -91,7 +109,9 @@ func (r *Reconciler) write(ctx context.Context, ref kinds.Ref, p plan.Plan, now 
 			continue
 		}
 		if left := r.pace.hold(action, now); left > 0 {
-			again = sooner(again, left)
+			if again.after == 0 || left < again.after {
+				again = turn{left, true}
+			}
 			continue
 		}
 		log.FromContext(ctx).V(2).Info("Writing to the manager", "job", ref.String(), "rule", p.Rule, "action", action.String(), "because", p.Because)
@@ -103,16 +123,8 @@ func (r *Reconciler) write(ctx context.Context, ref kinds.Ref, p plan.Plan, now 
 		case isMirror:
 			refused = append(refused, err)
 		default:
-			r.pace.failed(action)
-			return wrote, 0, err
+			return wrote, turn{informs: r.pace.failed(action)}, err
 		}
 	}
 	return wrote, again, errors.Join(refused...)
-}
-
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 {
-		return b
-	}
-	return min(a, b)
 }

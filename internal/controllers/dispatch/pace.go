@@ -68,15 +68,18 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// failed gives back what was spent for nothing.
-func (p *pace) failed(action plan.Action) {
-	if a, is := action.(plan.SetCheck); is && a.Informs {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		t := p.told[a.Workload.UID]
-		t.spent = t.spent.Add(-informEvery)
-		p.told[a.Workload.UID] = t
+// failed gives back what was spent for nothing, and tells whether the action only informs.
+func (p *pace) failed(action plan.Action) (informs bool) {
+	a, is := action.(plan.SetCheck)
+	if !is || !a.Informs {
+		return false
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.told[a.Workload.UID]
+	t.spent = t.spent.Add(-informEvery)
+	p.told[a.Workload.UID] = t
+	return true
 }
 
 // sweep forgets those that earned everything again, every now and then.
