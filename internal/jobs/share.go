@@ -2,7 +2,9 @@ package jobs
 
 import (
 	"hash/maphash"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -99,28 +101,12 @@ func isSame(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
 		b, is := b.(map[string]any)
-		if !is || len(a) != len(b) {
-			return false
-		}
-		for field, of := range a {
-			if other, found := b[field]; !found || !isOne(of, other) {
-				return false
-			}
-		}
-		return true
+		return is && maps.EqualFunc(a, b, isOne)
 	case []any:
 		b, is := b.([]any)
-		if !is || len(a) != len(b) {
-			return false
-		}
-		for i := range a {
-			if !isOne(a[i], b[i]) {
-				return false
-			}
-		}
-		return true
+		return is && slices.EqualFunc(a, b, isOne)
 	default:
-		return a == b
+		return isOne(a, b)
 	}
 }
 

@@ -60,13 +60,20 @@ func (o *Observer) readStart(s *plan.Snapshot, w *plan.Worker) {
 	if furthest >= kinds.HasRun {
 		m.runs(w.Name, s.Ref.Kind)
 	}
+	isSettled := furthest == kinds.PodsReady && len(w.Jobs) == 1 || len(w.Jobs) == 0
+	m.recallStart(s.Ref, w, furthest >= kinds.HasRun, isSettled)
+}
+
+// recallStart adds what is remembered of a job that was placed on the worker, and forgets what no longer counts: that it
+// has not run once it has, and what the worker said once nothing is to be asked any more.
+func (m *Memory) recallStart(ref kinds.Ref, w *plan.Worker, hasRun, isSettled bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := m.jobs[s.Ref]
+	k := m.jobs[ref]
 	if k == nil {
 		return
 	}
-	if furthest >= kinds.HasRun && k.unstarted == w.Name {
+	if hasRun && k.unstarted == w.Name {
 		k.unstarted = ""
 	}
 	w.NeverRan = k.unstarted == w.Name
@@ -74,9 +81,9 @@ func (o *Observer) readStart(s *plan.Snapshot, w *plan.Worker) {
 	if on == nil {
 		return
 	}
-	if furthest == kinds.PodsReady && len(w.Jobs) == 1 || len(w.Jobs) == 0 {
+	if isSettled {
 		on.asked = asked{}
-		m.tidy(w.Name, s.Ref)
+		m.tidy(w.Name, ref)
 	}
 	w.Warning, w.AskWarnings = on.asked.warning, on.asked.next
 }
