@@ -20,6 +20,8 @@ var ends = []ruleCase{
 	{rule: "NoResult", name: "its job is going", when: snap(claimedBy("w1"), endedBy("OwnerNotFound")), does: retry, because: "the Job is gone"},
 	{rule: "NoResult", name: "its pod is going, and may run still", when: snap(of(podKind), claimedBy("w1"), started, jobStatus("w1", podRuns), endedBy("OwnerNotFound"), seenFor(time.Hour)), does: mirrorsPod, because: "waiting for its end"},
 	{rule: "NoResult", name: "its pod is gone, having run", when: snap(of(podKind), claimedBy("w1"), started, managerStatus(podRuns), endedBy("OwnerNotFound"), on("w1", func(_ *plan.Snapshot, w *plan.Worker) { w.Jobs = nil })), does: mirrorsPod, because: "counts as failed"},
+	{rule: "WorkerLost", name: "its pod is not seen yet, after its copy ended", when: snap(of(podKind), claimedBy("w1"), started, managerStatus(podRuns), endedBy("OwnerNotFound"), blind("w1", time.Second)), does: "again in 14m59s", because: "still being read"},
+	{rule: "WorkerLost", name: "its job is not seen yet, and may show a result", when: snap(claimedBy("w1"), started, endedBy("New"), seenFor(time.Hour), blind("w1", time.Second)), does: "again in 14m59s", because: "still being read"},
 	{rule: "NoResult", name: "its pod never ran", when: snap(of(podKind), claimedBy("w1"), started, endedBy("OwnerNotFound")), does: retry, because: "the Pod is gone"},
 	{rule: "Claimed", name: "its pod and all else is gone, having run", when: snap(of(podKind), claimedBy("w1"), started, managerStatus(podRuns), on("w1", func(_ *plan.Snapshot, w *plan.Worker) { w.Jobs, w.Workloads = nil, nil }), sought("w1", "")), does: mirrorsPod, because: "counts as failed"},
 	{rule: "NoResult", name: "nobody knows yet", when: snap(claimedBy("w1"), endedBy("New"), seenFor(10*time.Second)), does: "again in 50s", because: `by "New"`},
@@ -49,19 +51,21 @@ func seenFor(d time.Duration) with {
 	})
 }
 
-// TestEnds: of every kind, every reason that Kueue gives for a Workload's end, and one that it may yet invent, comes to an
+// reasonsOfEnds are those that Kueue has, and one that it may yet invent.
+var reasonsOfEnds = []string{
+	kueue.WorkloadFinishedReasonSucceeded, kueue.WorkloadFinishedReasonFailed, kueue.WorkloadFinishedReasonOutOfSync,
+	kueue.WorkloadFinishedReasonOwnerNotFound, kueue.WorkloadSliceReplaced, "FailedToStart", "Invented",
+}
+
+// TestEnds: of every kind, every reason for a Workload's end comes to an
 // end in bounded time; only success and failure, or what the job itself shows, are a result.
 func TestEnds(t *testing.T) {
-	reasons := []string{
-		kueue.WorkloadFinishedReasonSucceeded, kueue.WorkloadFinishedReasonFailed, kueue.WorkloadFinishedReasonOutOfSync,
-		kueue.WorkloadFinishedReasonOwnerNotFound, kueue.WorkloadSliceReplaced, "FailedToStart", "Invented",
-	}
 	all := kinds.NewTable(kinds.Frameworks(), custom).Rows()
 	for _, k := range all {
 		if k.Many() || k.Group || k.Unlinked {
 			continue // of several objects or Workloads, which these snapshots have not
 		}
-		for _, why := range reasons {
+		for _, why := range reasonsOfEnds {
 			for _, shown := range []bool{false, true} {
 				status := map[string]any{"phase": "Running"}
 				if shown {
@@ -82,6 +86,26 @@ func TestEnds(t *testing.T) {
 				case !isResult && !strings.Contains(got, "to Retry"):
 					t.Errorf("%s ended by %s, over %v: %s, want Retry", k.Name(), why, ended, got)
 				}
+			}
+		}
+	}
+}
+
+// TestEndsOfJobsUnseen: a worker that was connected to anew shows Workloads before jobs. Whatever its Kueue says of a
+// copy's end, the job is not given up before it was looked at: it may show a result, or run still.
+func TestEndsOfJobsUnseen(t *testing.T) {
+	for _, k := range kinds.NewTable(kinds.Frameworks(), custom).Rows() {
+		if k.Many() || k.Group || k.Unlinked {
+			continue
+		}
+		for _, why := range reasonsOfEnds {
+			s := snap(of(*k), claimedBy("w1"), started, managerStatus(map[string]any{"phase": "Running"}), endedBy(why), seenFor(time.Hour), blind("w1", time.Minute))
+			if len(k.ManagedBy) > 0 {
+				_ = unstructured.SetNestedField(s.Jobs[0].Object, kueue.MultiKueueControllerName, k.ManagedBy...)
+			}
+			p := plan.Decide(s)
+			if got := show(p); got != "WorkerLost | again in 14m0s" {
+				t.Errorf("%s ended by %s: %s because %s", k.Name(), why, got, p.Because)
 			}
 		}
 	}

@@ -68,8 +68,8 @@ var noResult = Rule{
 	Doc:  "Kueue on the worker that holds the claim ended the copy for a reason that is no result: the job could not be started there, or is being deleted there, or the reason is unknown and the job does not show its end within a minute. The check becomes Retry, with a warning, and the worker rests for this job. A pod that ran there never runs again: its end is waited for, and once it is gone it is shown as failed.",
 	decide: func(v *view, p *Plan) bool {
 		w := v.find(v.claim())
-		if w == nil || !w.Reachable || v.Kind == nil {
-			return false
+		if w == nil || !w.Reachable || w.Blind || v.Kind == nil {
+			return false // what the job itself shows comes first, once it can be seen
 		}
 		for _, c := range w.Workloads {
 			if v.endWithoutResult(p, w, c) {

@@ -13,7 +13,7 @@ var outOfSync = Rule{
 	Doc:  "Kueue on the worker that holds the claim ended the copy because its job differs (a webhook there changed it): that is no result. The check becomes Retry, with a warning, and the worker rests for this job.",
 	decide: func(v *view, p *Plan) bool {
 		w := v.find(v.claim())
-		if w == nil || !w.Reachable || v.Kind == nil ||
+		if w == nil || !w.Reachable || w.Blind || v.Kind == nil ||
 			!slices.ContainsFunc(w.Workloads, func(c *kueue.Workload) bool { return v.endOf(w, c) == isOutOfSync }) {
 			return false
 		}

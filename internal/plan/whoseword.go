@@ -32,8 +32,8 @@ func Evictions(wl *kueue.Workload) int64 {
 }
 
 // mayEnd tells whether the end of a copy on a worker ends the job: the worker has the claim, or had it for the
-// reservation that the copy is of. After a restart nobody knows who had an earlier claim; then one that Ferry can have
-// made is believed, lest a result is lost.
+// reservation that the copy is of. After a restart nobody knows who had an earlier claim; then a worker of the config is
+// believed that shows one which Ferry can have made, lest a result is lost.
 func (v *view) mayEnd(w *Worker, c *kueue.Workload) bool {
 	wl := v.original(c.Name)
 	if wl.Status.ClusterName != nil && *wl.Status.ClusterName == w.Name {
@@ -45,7 +45,7 @@ func (v *view) mayEnd(w *Worker, c *kueue.Workload) bool {
 		return by == w.Name
 	}
 	n, ok := evictionsBefore(token)
-	return ok && token != Reservation(wl) && n <= Evictions(wl) && (!known || n < past.From)
+	return w.InConfig && ok && token != Reservation(wl) && n <= Evictions(wl) && (!known || n < past.From)
 }
 
 // evictionsBefore is how often the Workload had been evicted before a reservation.
