@@ -30,6 +30,7 @@ type book struct {
 	results map[types.UID]result
 	// killed are the pods of which a copy was deleted on its worker before it ended, by their UIDs on the manager.
 	killed map[types.UID]bool
+	truth  truth
 }
 
 type offer struct{ workload, reservation, worker string }
@@ -42,7 +43,7 @@ type result struct {
 func newBook() *book {
 	return &book{
 		claims: map[offer]bool{}, nominations: map[offer]bool{}, admitted: map[offer]bool{}, placed: map[offer]bool{},
-		clear: map[string]map[string]bool{}, results: map[types.UID]result{}, killed: map[types.UID]bool{},
+		clear: map[string]map[string]bool{}, results: map[types.UID]result{}, killed: map[types.UID]bool{}, truth: truth{},
 	}
 }
 
@@ -63,8 +64,11 @@ func (w *World) noteManager(e cluster.Event) {
 	case *kueue.Workload:
 		w.noteOffers(obj)
 		w.checkOneHome(obj)
-		if e.Old != nil {
-			w.noteEviction(e.Old.(*kueue.Workload), obj)
+		if was, ok := e.Old.(*kueue.Workload); ok {
+			w.noteEviction(was, obj)
+			if finished(obj) && !finished(was) {
+				w.checkTrueFinish(obj)
+			}
 		}
 	case *unstructured.Unstructured:
 		w.noteEnd(e.Old, obj)
@@ -115,6 +119,7 @@ func (w *World) noteEnd(old client.Object, job *unstructured.Unstructured) {
 	} else if before, _ := kueuemodel.Ended(was); before {
 		return
 	}
+	w.checkTrue(job, "the end")
 	if r, known := w.book.results[job.GetUID()]; known && r.success != success {
 		w.Violation("invariant 4: job %s ended with success=%v on %s, and with success=%v on the manager", job.GetName(), r.success, r.worker, success)
 	}
@@ -125,6 +130,9 @@ func (w *World) noteEnd(old client.Object, job *unstructured.Unstructured) {
 
 // noteWorker keeps the results, and checks who runs.
 func (w *World) noteWorker(worker *Worker, e cluster.Event) {
+	if worker.Name == Liar {
+		return
+	}
 	if pod, is := e.Old.(*unstructured.Unstructured); is && isPod(pod) && e.New == nil && ours(pod) && !endedAlready(pod) {
 		w.book.killed[origin(pod)] = true
 	}
@@ -141,6 +149,7 @@ func (w *World) noteWorker(worker *Worker, e cluster.Event) {
 	if !isJob {
 		return
 	}
+	w.book.truth.note(job)
 	for _, at := range offersOf(worker.Name, job) {
 		w.book.placed[at] = true
 	}
@@ -209,7 +218,7 @@ func (w *World) checkRunning(uid types.UID) {
 	var on []string
 	for _, name := range w.names {
 		for _, job := range w.workers[name].Cluster.Jobs() {
-			if ours(job) && origin(job) == uid && running(job) && w.isClear(name, job.GetName()) {
+			if name != Liar && ours(job) && origin(job) == uid && running(job) && w.isClear(name, job.GetName()) {
 				on = append(on, name)
 			}
 		}

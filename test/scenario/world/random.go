@@ -64,6 +64,7 @@ func newGame(r *rand.Rand) *game {
 	if r.IntN(4) == 0 {
 		o.Retain = pick(r, time.Minute, 10*time.Minute)
 	}
+	o.Liar = r.IntN(3) == 0
 	g.world = New(o)
 	g.world.Kueue.Topology = r.IntN(4) == 0
 	for _, name := range g.sets {
@@ -96,6 +97,7 @@ func (g *game) step() {
 		g.user()
 	case n < 97:
 		g.kueue()
+		g.lie()
 	default:
 		g.disaster()
 	}

@@ -49,6 +49,8 @@ type Options struct {
 	PreemptionTimeout time.Duration
 	// Retain is how long finished copies stay on their worker.
 	Retain time.Duration
+	// Liar adds one, see there.
+	Liar bool
 	// Rand drives faults; nil for none.
 	Rand *rand.Rand
 }
@@ -135,7 +137,10 @@ func New(o Options) *World {
 	for i, name := range o.Workers {
 		w.addWorker(name, int64(i+2)*100000, o.Capacity)
 	}
-	w.configured = slices.Clone(o.Workers)
+	if o.Liar {
+		w.addWorker(Liar, int64(len(o.Workers)+2)*100000, o.Capacity)
+	}
+	w.configured = slices.Clone(w.names)
 	_, _ = w.Manager.Create(&kueue.MultiKueueConfig{ObjectMeta: metav1.ObjectMeta{Name: Config}, Spec: kueue.MultiKueueConfigSpec{Clusters: o.Workers}})
 	w.Manager.Watch(w.noteManager)
 	w.StartFerry()
