@@ -70,7 +70,7 @@ func (w *World) checkRetryNeeded(wl *kueue.Workload) {
 	}
 	name := *wl.Status.ClusterName
 	worker, owner := w.workers[name], wl.OwnerReferences[0].Name
-	if worker.leaving || !slices.Contains(w.configuredNow(), name) || !w.managerKnown(w.refOf(owner)) || !w.healthy(worker, wl, owner) {
+	if worker.leaving || !slices.Contains(w.configuredNow(), name) || !w.ferry.cache.Knows(isConfig) || !w.managerKnown(w.refOf(owner)) || !w.healthy(worker, wl, owner) {
 		return
 	}
 	switch {
@@ -84,6 +84,8 @@ func (w *World) checkRetryNeeded(wl *kueue.Workload) {
 }
 
 func isWorkload(key cluster.Key) bool { return key.Kind == "Workload" }
+
+func isConfig(key cluster.Key) bool { return key.Kind == "MultiKueueConfig" }
 
 // healthy: the copy that the claim is about is admitted, and its job is there and can start.
 func (w *World) healthy(worker *Worker, wl *kueue.Workload, owner string) bool {
@@ -217,7 +219,7 @@ func (w *World) Unfinished() []string {
 		}
 		wl := w.Kueue.WorkloadOf(job)
 		ended, _ := kueuemodel.Ended(job)
-		if wl == nil || !ended || !finished(wl) {
+		if wl == nil || !finished(wl) || !ended && !w.refuses {
 			names = append(names, job.GetName())
 		}
 	}

@@ -197,7 +197,16 @@ func (g *game) kueue() {
 
 func (g *game) disaster() {
 	w, worker := g.world, pick(g.rand, g.config...)
-	switch g.rand.IntN(10) {
+	switch g.rand.IntN(13) {
+	case 10:
+		w.refuses = true
+		w.Fail(ManagerName+" patch "+pick(g.rand, kindNames...), pick(g.rand, 403, 404, 422))
+	case 11:
+		w.Tracef("%s: a watch falls silent", worker)
+		w.Held[worker+" "+pick(g.rand, kindNames...)] = true
+	case 12:
+		w.Tracef("all watches are heard again")
+		clear(w.Held)
 	case 8:
 		which := worker + " " + pick(g.rand, "create", "create Job", "create Workload", "delete", "delete Job", "patch Job", "patch Workload")
 		w.Fail(which, pick(g.rand, 403, 422, 500, 504))
@@ -226,6 +235,9 @@ func (g *game) disaster() {
 	}
 }
 
+// kindNames are the kinds of jobs.
+var kindNames = []string{cluster.Job.Kind, cluster.Set.Kind, cluster.Pod.Kind}
+
 func (g *game) reconfigure() {
 	names := slices.DeleteFunc(slices.Clone(g.config), func(string) bool { return g.rand.IntN(3) == 0 })
 	g.world.Tracef("admin: the config names %v", names)
@@ -237,6 +249,7 @@ func (g *game) calm() {
 	w := g.world
 	w.Tracef("--- calm ---")
 	w.Faults, w.slow = Faults{}, ""
+	clear(w.Held)
 	if !w.Up() {
 		w.StartFerry()
 	}

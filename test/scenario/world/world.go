@@ -106,6 +106,8 @@ type World struct {
 	unread bool
 	// slow names who seldom gets a turn, like "lane w1".
 	slow string
+	// refuses is set once the manager refused a status for good: then the result is the Workload's alone.
+	refuses bool
 	// moved is set when the world moved on while a write was on its way.
 	moved bool
 }
