@@ -181,6 +181,13 @@ func (a *Applier) Tell(worker string, ref kinds.Ref, wls []*kueue.Workload, acti
 	}
 }
 
+// TellOfManager lets administrators and the job's user know what the manager refused.
+func (a *Applier) TellOfManager(wls []*kueue.Workload, action plan.Action, err error) {
+	for _, wl := range wls {
+		a.Recorder.Eventf(wl, nil, corev1.EventTypeWarning, "ChangeRefused", "Dispatch", "%s", reason.Note(reason.RefusedByManager(action.String(), err.Error())))
+	}
+}
+
 // refused keeps the job off a worker that will not take its copy, whatever is
 // tried, which the job's message says.
 func (a *Applier) refused(worker string, ref kinds.Ref, action plan.Action, err error) error {

@@ -93,6 +93,11 @@ func EvictedOnWorker(worker, why string) string {
 	return withWhy(fmt.Sprintf("Workload evicted on worker cluster: %q, resetting for re-admission", worker), why)
 }
 
+// RefusedByManager says what Ferry may not write on the manager.
+func RefusedByManager(what, why string) string {
+	return fmt.Sprintf("The manager refuses to %s: %s. Does Ferry have the rights of its ClusterRole there, and does an admission webhook or policy refuse it?", what, Brief(why))
+}
+
 // TimeIsUp says that the job ran for its maximum execution time.
 func TimeIsUp(worker string) string {
 	return fmt.Sprintf("The maximum execution time is up on worker %q; waiting for Kueue on the manager to notice it too", worker)

@@ -21,6 +21,7 @@ func init() {
 		// The stage.
 		"workers": (*session).workers,
 		"config":  func(s *session, a []string) { s.world.SetWorkers(a) },
+		"repoint": func(s *session, a []string) { s.world.Repoint(a[0], a[1:]) },
 		"advance": func(s *session, a []string) { s.world.Advance(duration(a[0])) },
 		"settle":  (*session).settle,
 		"resync":  func(s *session, _ []string) { s.world.Resync(); s.world.Repeat() },

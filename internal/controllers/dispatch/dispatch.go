@@ -15,6 +15,7 @@ import (
 	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/observe"
 	"ferry.dev/ferry/internal/plan"
+	"ferry.dev/ferry/internal/reason"
 )
 
 const (
@@ -92,39 +93,55 @@ func (r *Reconciler) pass(ctx context.Context, ref kinds.Ref) (wrote bool, again
 	for worker := range p.Workers {
 		r.Poke(worker, ref)
 	}
-	return r.write(ctx, ref, p, s.Now)
+	return r.write(ctx, s, p)
 }
 
-// write carries out the plan's actions for the manager that are due. A status that
-// is refused holds up nothing else: the manager may refuse it for as long as it is so.
-func (r *Reconciler) write(ctx context.Context, ref kinds.Ref, p plan.Plan, now time.Time) (wrote bool, again turn, err error) {
+// write carries out the plan's actions for the manager that are due. What is refused holds up nothing else: the manager
+// may refuse it for as long as it is so.
+func (r *Reconciler) write(ctx context.Context, s plan.Snapshot, p plan.Plan) (wrote bool, again turn, err error) {
 	again.after = p.Again
 	if len(plan.Leisurely(p)) > 0 {
-		r.Mirror(ref)
+		r.Mirror(s.Ref)
 	}
 	var refused []error
+	var undone []string
+	defer func() { r.Observer.Memory.Went(onManager, s.Ref, undone...) }()
 	for _, action := range p.Manager {
 		mirror, isMirror := action.(plan.MirrorStatus)
 		if isMirror && !mirror.Urgent {
 			continue
 		}
-		if left := r.pace.hold(action, now); left > 0 {
+		if left := r.pace.hold(action, s.Now); left > 0 {
 			if again.after == 0 || left < again.after {
 				again = turn{left, true}
 			}
 			continue
 		}
-		log.FromContext(ctx).V(2).Info("Writing to the manager", "job", ref.String(), "rule", p.Rule, "action", action.String(), "because", p.Because)
-		err := r.Applier.OnManager(ctx, ref, action)
+		log.FromContext(ctx).V(2).Info("Writing to the manager", "job", s.Ref.String(), "rule", p.Rule, "action", action.String(), "because", p.Because)
+		err := r.Applier.OnManager(ctx, s.Ref, action)
 		switch {
 		case err == nil, errors.Is(err, apply.ErrStatusRefused):
 			// Also a refusal changes what is to do next.
 			wrote = true
 		case isMirror:
 			refused = append(refused, err)
+		case apply.Refused(err) && !apierrors.IsNotFound(err):
+			again.informs = r.pace.failed(action) && len(refused) == 0
+			refused, undone = append(refused, err), append(undone, action.String())
+			r.tell(s, action, err)
 		default:
 			return wrote, turn{informs: r.pace.failed(action)}, err
 		}
 	}
 	return wrote, again, errors.Join(refused...)
+}
+
+// onManager stands for the manager where a worker is named.
+const onManager = ""
+
+// tell lets users know of a write that the manager refuses, once.
+func (r *Reconciler) tell(s plan.Snapshot, action plan.Action, err error) {
+	if r.Observer.Memory.Failed(onManager, s.Ref, action.String(), reason.Brief(err.Error()), s.Now) {
+		r.Applier.TellOfManager(s.Workloads, action, err)
+	}
 }

@@ -12,7 +12,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/apply"
-	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/observe"
 	"ferry.dev/ferry/internal/plan"
 )
 
@@ -33,12 +33,12 @@ func TestInformingComesLast(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			r := &Reconciler{Applier: &apply.Applier{Manager: fake.NewClientBuilder().Build()}}
+			r := &Reconciler{Observer: &observe.Observer{Memory: observe.NewMemory()}, Applier: &apply.Applier{Manager: fake.NewClientBuilder().Build()}}
 			for i := range time.Duration(informBurst) {
 				g.Expect(r.pace.inform(wl.UID, start.Add(i*informGap))).To(BeZero())
 			}
 			now := start.Add((informBurst - 1) * informGap)
-			wrote, again, err := r.write(t.Context(), kinds.Ref{}, plan.Plan{Manager: []plan.Action{informs}, Again: test.again}, now)
+			wrote, again, err := r.write(t.Context(), plan.Snapshot{Now: now}, plan.Plan{Manager: []plan.Action{informs}, Again: test.again})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(wrote).To(BeFalse())
 			g.Expect(again.result()).To(Equal(reconcile.Result{RequeueAfter: test.want, Priority: ptr.To(test.priority)}))

@@ -85,7 +85,7 @@ func (w *World) checkRetryNeeded(wl *kueue.Workload) {
 
 func isWorkload(key cluster.Key) bool { return key.Kind == "Workload" }
 
-func isConfig(key cluster.Key) bool { return key.Kind == "MultiKueueConfig" }
+func isConfig(key cluster.Key) bool { return key.Kind == "MultiKueueConfig" || key.Kind == "AdmissionCheck" }
 
 // healthy: the copy that the claim is about is admitted, and its job is there and can start.
 func (w *World) healthy(worker *Worker, wl *kueue.Workload, owner string) bool {
@@ -95,9 +95,13 @@ func (w *World) healthy(worker *Worker, wl *kueue.Workload, owner string) bool {
 		!hasTrue(c, kueue.WorkloadEvicted) && !slices.ContainsFunc(w.Copies(worker.Name, owner), finished)
 }
 
-// configuredNow are the workers that the MultiKueueConfig names.
+// configuredNow are the workers that the MultiKueueConfig of Ferry's check names.
 func (w *World) configuredNow() []string {
-	config, _ := w.Manager.Get(cluster.Key{Kind: "MultiKueueConfig", Name: Config}).(*kueue.MultiKueueConfig)
+	check, _ := w.Manager.Get(cluster.Key{Kind: "AdmissionCheck", Name: Check}).(*kueue.AdmissionCheck)
+	if check == nil {
+		return nil
+	}
+	config, _ := w.Manager.Get(cluster.Key{Kind: "MultiKueueConfig", Name: check.Spec.Parameters.Name}).(*kueue.MultiKueueConfig)
 	if config == nil {
 		return nil
 	}

@@ -43,6 +43,13 @@ func (w *World) DropCheck(name string) {
 // MakeFerryCheck makes Ferry's AdmissionCheck anew.
 func (w *World) MakeFerryCheck() { w.makeCheck(Check, kueue.MultiKueueControllerName, Config) }
 
+// Repoint makes another MultiKueueConfig and lets Ferry's AdmissionCheck lead to it.
+func (w *World) Repoint(config string, workers []string) {
+	_, _ = w.Manager.Create(&kueue.MultiKueueConfig{ObjectMeta: metav1.ObjectMeta{Name: config}, Spec: kueue.MultiKueueConfigSpec{Clusters: workers}})
+	w.Manager.Edit(cluster.Key{Kind: "AdmissionCheck", Name: Check}, func(o client.Object) { o.(*kueue.AdmissionCheck).Spec.Parameters.Name = config })
+	w.Tracef("admin: the check leads to %s, with %v", config, workers)
+}
+
 // DropQueue deletes a worker's LocalQueue.
 func (w *World) DropQueue(worker string) {
 	w.workers[worker].Cluster.Remove(cluster.Key{Kind: "LocalQueue", Namespace: Namespace, Name: QueueName})
