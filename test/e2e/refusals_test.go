@@ -48,26 +48,7 @@ func TestWorkerWhereNothingCanBePlaced(t *testing.T) {
 func TestWorkerThatRefusesDeletes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, fixtures.CPUOf("w1", "0"))
-	policy := &admissionregistration.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
-		Spec: admissionregistration.ValidatingAdmissionPolicySpec{
-			FailurePolicy: ptr.To(admissionregistration.Fail),
-			MatchConstraints: &admissionregistration.MatchResources{NamespaceSelector: s.selector(), ResourceRules: []admissionregistration.NamedRuleWithOperations{{
-				RuleWithOperations: admissionregistration.RuleWithOperations{
-					Operations: []admissionregistration.OperationType{admissionregistration.Delete},
-					Rule:       admissionregistration.Rule{APIGroups: []string{kueue.SchemeGroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"workloads"}},
-				},
-			}}},
-			Validations: []admissionregistration.Validation{{Expression: "false", Message: "nothing is deleted here"}},
-		},
-	}
-	s.putOn("w1", policy)
-	s.putOn("w1", &admissionregistration.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
-		Spec: admissionregistration.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: s.namespace, ValidationActions: []admissionregistration.ValidationAction{admissionregistration.Deny},
-		},
-	})
+	policy := s.refuseOn("w1", admissionregistration.Delete, "false", "nothing is deleted here")
 	s.awaitRefusal()
 	s.submit("train", fixtures.RunsFor(time.Second))
 	s.awaitComplete("train")
@@ -79,6 +60,61 @@ func TestWorkerThatRefusesDeletes(t *testing.T) {
 	s.Expect(on("w1").Delete(s.ctx, policy)).To(Succeed())
 	s.Eventually(func() error { return client.IgnoreNotFound(on("w1").Delete(s.ctx, probe(s.namespace))) }).Should(Succeed())
 	s.awaitNothingOn("w1")
+}
+
+// TestWorkerThatRefusesEdits: a policy on the job's worker keeps priorities as they are. That is told, the job runs on,
+// and the edit is made up for once the policy is gone.
+func TestWorkerThatRefusesEdits(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, fixtures.OnWorkers("w1"))
+	low, high := s.priorityClass("low", 1, "manager"), s.priorityClass("high", 1000, "manager")
+	s.submit("train", fixtures.Priority(low), fixtures.RunsOn())
+	_, uid := s.awaitRunning("train")
+	policy := s.refuseOn("w1", admissionregistration.Update, "object.spec.?priority == oldObject.spec.?priority", "priorities stay as they are")
+	s.Eventually(func(g Gomega) {
+		wls := s.workloads(g, "w1")
+		g.Expect(wls).To(HaveLen(1))
+		wls[0].Spec.Priority = ptr.To(int32(7))
+		g.Expect(on("w1").Update(s.ctx, &wls[0], client.DryRunAll)).To(MatchError(ContainSubstring("priorities stay as they are")))
+	}).Should(Succeed(), "the API server acts on the policy")
+
+	update(s, "manager", s.job(s, "manager", "train"), func(j *jobType) { j.Labels[fixtures.PriorityLabel] = high })
+	s.awaitEvent(s.namespace, "ChangeRefused", "priorities stay as they are")
+	s.awaitEvent(metav1.NamespaceDefault, "ChangeRefused", "priorities stay as they are")
+	s.Expect(s.job(s, "w1", "train").UID).To(Equal(uid), "the job goes on")
+	s.Expect(on("w1").Delete(s.ctx, policy)).To(Succeed())
+	s.Eventually(func(g Gomega) {
+		wls := s.workloads(g, "w1")
+		g.Expect(wls).To(HaveLen(1))
+		g.Expect(wls[0].Spec.Priority).To(HaveValue(BeEquivalentTo(1000)))
+	}, 2*time.Minute).Should(Succeed())
+	s.Expect(s.job(s, "w1", "train").UID).To(Equal(uid), "the job goes on")
+}
+
+// refuseOn has a cluster refuse an operation on Workloads of this site unless an expression holds.
+func (s *site) refuseOn(cluster string, operation admissionregistration.OperationType, unless, message string) client.Object {
+	s.t.Helper()
+	policy := &admissionregistration.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
+		Spec: admissionregistration.ValidatingAdmissionPolicySpec{
+			FailurePolicy: ptr.To(admissionregistration.Fail),
+			MatchConstraints: &admissionregistration.MatchResources{NamespaceSelector: s.selector(), ResourceRules: []admissionregistration.NamedRuleWithOperations{{
+				RuleWithOperations: admissionregistration.RuleWithOperations{
+					Operations: []admissionregistration.OperationType{operation},
+					Rule:       admissionregistration.Rule{APIGroups: []string{kueue.SchemeGroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"workloads"}},
+				},
+			}}},
+			Validations: []admissionregistration.Validation{{Expression: unless, Message: message}},
+		},
+	}
+	s.putOn(cluster, policy)
+	s.putOn(cluster, &admissionregistration.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
+		Spec: admissionregistration.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: s.namespace, ValidationActions: []admissionregistration.ValidationAction{admissionregistration.Deny},
+		},
+	})
+	return policy
 }
 
 // awaitRefusal waits until the API server of w1 acts on the policy.

@@ -20,8 +20,10 @@ func (m *Model) reconcileSinglePod(pod *unstructured.Unstructured) []Step {
 		return []Step{{Name: "make the Workload of " + pod.GetName(), Do: func() { m.makeWorkload(pod) }}}
 	case wl != nil && prebuilt(pod) != "" && !metav1.IsControlledBy(wl, pod):
 		return []Step{{Name: "adopt " + wl.Name, Do: func() { m.adopt(wl, pod) }}}
-	case is(wl, kueue.WorkloadFinished):
+	case is(wl, kueue.WorkloadFinished) && ended:
 		return []Step{m.removeFinalizer(wl)}
+	case is(wl, kueue.WorkloadFinished):
+		return append(m.endsOf(pod), m.removeFinalizer(wl)) // for another reason than the pod's end, which comes all the same
 	case wl != nil && ended:
 		return []Step{m.finish(wl, pod, success)}
 	}

@@ -85,7 +85,9 @@ func (w *World) checkRetryNeeded(wl *kueue.Workload) {
 
 func isWorkload(key cluster.Key) bool { return key.Kind == "Workload" }
 
-func isConfig(key cluster.Key) bool { return key.Kind == "MultiKueueConfig" || key.Kind == "AdmissionCheck" }
+func isConfig(key cluster.Key) bool {
+	return key.Kind == "MultiKueueConfig" || key.Kind == "AdmissionCheck"
+}
 
 // healthy: the copy that the claim is about is admitted, and its job is there and can start.
 func (w *World) healthy(worker *Worker, wl *kueue.Workload, owner string) bool {
@@ -162,8 +164,8 @@ func (w *World) checkFresh(worker *Worker, job *unstructured.Unstructured) {
 
 // checkResultKept is the first half of invariant 4.
 func (w *World) checkResultKept(worker *Worker, job *unstructured.Unstructured) {
-	if wl := w.Workload(job.GetName()); w.Faults.Always[ManagerName+" patch Job"] != 0 && wl != nil && finished(wl) {
-		return // the manager takes no status of jobs: the Workload has the result
+	if wl := w.Workload(job.GetName()); (w.refuses || w.Faults.Always[ManagerName+" patch Job"] != 0) && wl != nil && finished(wl) {
+		return // the manager took no status of jobs: the Workload has the result
 	}
 	r, known := w.book.results[origin(job)]
 	if !known || r.worker != worker.Name || !endedAlready(job) {
