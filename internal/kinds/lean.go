@@ -38,9 +38,9 @@ func sizesOf(wl *kueue.Workload) []kueue.PodSet {
 
 // LeanWorkload takes out of a Workload on the manager what nobody reads: the pods of one that is finished, of which no
 // copy is made any more, and the room that lists have to grow, for which a decoder leaves as much as three further pod
-// sets take.
+// sets take. A slice of an elastic job keeps its pods: the next one needs them, see AsSubmitted.
 func LeanWorkload(wl *kueue.Workload) {
-	if meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished) {
+	if !isElastic(wl) && meta.IsStatusConditionTrue(wl.Status.Conditions, kueue.WorkloadFinished) {
 		wl.Spec.PodSets = sizesOf(wl)
 		return
 	}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -72,6 +74,21 @@ func TestLeanWorkload(t *testing.T) {
 		}
 		g.Expect(wl).To(Equal(before))
 	}
+}
+
+// TestLeanSlice: a slice that was replaced keeps the pods that the next one is made like.
+func TestLeanSlice(t *testing.T) {
+	g := NewWithT(t)
+	slice := workload("w", func(wl *kueue.Workload) { wl.Annotations = map[string]string{"kueue.x-k8s.io/elastic-job": "true"} })
+	slice.Spec.PodSets[0].Template.Spec.Containers = []corev1.Container{{Name: "main"}}
+	meta.SetStatusCondition(&slice.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue, Reason: kueue.WorkloadSliceReplaced})
+	next := slice.DeepCopy()
+	template := &next.Spec.PodSets[0].Template
+	template.Labels = map[string]string{"kueue.x-k8s.io/podset": string(next.Spec.PodSets[0].Name)} // Kueue has started it
+	want := kinds.AsSubmitted(next, []*kueue.Workload{slice})
+	g.Expect(want).NotTo(Equal(next))
+	kinds.LeanWorkload(slice)
+	g.Expect(equality.Semantic.DeepEqual(kinds.AsSubmitted(next, []*kueue.Workload{slice}), want)).To(BeTrue())
 }
 
 // TestLeanJobs: a job is kept whole as soon as it may be dispatched.
