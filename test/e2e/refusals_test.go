@@ -80,7 +80,6 @@ func TestWorkerThatRefusesEdits(t *testing.T) {
 
 	update(s, "manager", s.job(s, "manager", "train"), func(j *jobType) { j.Labels[fixtures.PriorityLabel] = high })
 	s.awaitEvent(s.namespace, "ChangeRefused", "priorities stay as they are")
-	s.awaitEvent(metav1.NamespaceDefault, "ChangeRefused", "priorities stay as they are")
 	s.Expect(s.job(s, "w1", "train").UID).To(Equal(uid), "the job goes on")
 	s.Expect(on("w1").Delete(s.ctx, policy)).To(Succeed())
 	s.Eventually(func(g Gomega) {
