@@ -99,31 +99,21 @@ func (r *Reconciler) pass(ctx context.Context, ref kinds.Ref) (wrote bool, again
 // write carries out the plan's actions for the manager that are due. What is refused holds up nothing else: the manager
 // may refuse it for as long as it is so.
 func (r *Reconciler) write(ctx context.Context, s plan.Snapshot, p plan.Plan) (wrote bool, again turn, err error) {
-	again.after = p.Again
 	if len(plan.Leisurely(p)) > 0 {
 		r.Mirror(s.Ref)
 	}
+	due, again := r.due(p, s.Now)
 	var refused []error
 	var undone []string
 	defer func() { r.Observer.Memory.Went(onManager, s.Ref, undone...) }()
-	for _, action := range p.Manager {
-		mirror, isMirror := action.(plan.MirrorStatus)
-		if isMirror && !mirror.Urgent {
-			continue
-		}
-		if left := r.pace.hold(action, s.Now); left > 0 {
-			if again.after == 0 || left < again.after {
-				again = turn{left, true}
-			}
-			continue
-		}
+	for _, action := range due {
 		log.FromContext(ctx).V(2).Info("Writing to the manager", "job", s.Ref.String(), "rule", p.Rule, "action", action.String(), "because", p.Because)
 		err := r.Applier.OnManager(ctx, s.Ref, action)
 		switch {
 		case err == nil, errors.Is(err, apply.ErrStatusRefused):
 			// Also a refusal changes what is to do next.
 			wrote = true
-		case isMirror:
+		case isMirror(action):
 			refused = append(refused, err)
 		case apply.Refused(err) && !apierrors.IsNotFound(err):
 			again.informs = r.pace.failed(action) && len(refused) == 0
@@ -134,6 +124,29 @@ func (r *Reconciler) write(ctx context.Context, s plan.Snapshot, p plan.Plan) (w
 		}
 	}
 	return wrote, again, errors.Join(refused...)
+}
+
+// due are the actions to carry out now, and when the first of the others is.
+func (r *Reconciler) due(p plan.Plan, now time.Time) (due []plan.Action, again turn) {
+	again.after = p.Again
+	for _, action := range p.Manager {
+		if mirror, is := action.(plan.MirrorStatus); is && !mirror.Urgent {
+			continue
+		}
+		left := r.pace.hold(action, now)
+		switch {
+		case left <= 0:
+			due = append(due, action)
+		case again.after == 0 || left < again.after:
+			again = turn{left, true}
+		}
+	}
+	return due, again
+}
+
+func isMirror(action plan.Action) bool {
+	_, is := action.(plan.MirrorStatus)
+	return is
 }
 
 // onManager stands for the manager where a worker is named.
