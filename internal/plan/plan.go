@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"ferry.dev/ferry/internal/capacity"
 	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/placement"
 )
@@ -137,6 +138,8 @@ type Worker struct {
 	NeverRan bool
 	// Foreign tells that an object that is not ours holds the job's name there.
 	Foreign bool
+	// Fit is what the worker's queue has for the job, as predicted; Kueue there decides.
+	Fit capacity.Fit
 }
 
 // Unmarked are objects that nobody has marked as Ferry's.
