@@ -104,8 +104,12 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 	}
 	workers := fleetOptions(mgr, o, origin, table, w)
 	w.fleet = fleet.New(workers)
+	around, err := newSetup(ctx, mgr.GetCache())
+	if err != nil {
+		return err
+	}
 	w.observer = &observe.Observer{
-		Manager: w.jobs, Fleet: w.fleet, Kinds: table, Memory: observe.NewMemory(), Clock: clock.RealClock{}, Policy: policy(o.Config, origin, workers.FirstConnect()),
+		Manager: w.jobs, Setup: around, Fleet: w.fleet, Kinds: table, Memory: observe.NewMemory(), Clock: clock.RealClock{}, Policy: policy(o.Config, origin, workers.FirstConnect()),
 		Wake: func(refs ...kinds.Ref) { w.in.Add(refs...) },
 	}
 	w.observer.Memory.OnKindsFail(func(name string) { w.clusters.Add(worker.Request(name)) })

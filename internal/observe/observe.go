@@ -41,6 +41,7 @@ func OwnerIndex(obj client.Object) []string {
 // Observer reads the caches of the manager and of all workers.
 type Observer struct {
 	Manager client.Reader
+	Setup   Setup
 	Fleet   fleet.View
 	Kinds   *kinds.Table
 	Memory  *Memory
@@ -63,6 +64,7 @@ func (o *Observer) Snapshot(ctx context.Context, ref kinds.Ref) (plan.Snapshot, 
 	if err := o.readFamily(ctx, &s); err != nil {
 		return s, err
 	}
+	o.readWish(&s)
 	s.Told = o.Memory.toldOf(ref)
 	s.Past = o.Memory.pastOf(ref, s.Workloads)
 	s.SpecHashes = o.Memory.specHashesOf(ref, s.Workloads)

@@ -47,7 +47,7 @@ func lookFor(s *plan.Snapshot) *look {
 // worker is one worker as the job sees it now.
 func (o *Observer) worker(s *look, name string, inConfig bool) (plan.Worker, error) {
 	status := o.Fleet.Status(name)
-	w := plan.Worker{Name: name, InConfig: inConfig, Leaving: status.Leaving, Unread: !status.Seen, Fit: capacity.Fit{Class: capacity.Unknown}}
+	w := plan.Worker{Name: name, InConfig: inConfig, Leaving: status.Leaving, Unread: !status.Seen, Fit: capacity.Fit{Class: capacity.Unknown}, Facts: o.facts(name)}
 	conn, reachable := o.Fleet.Conn(name)
 	w.LostSince = o.lostSince(s.Snapshot, name, status, inConfig)
 	if !reachable {
@@ -64,7 +64,7 @@ func (o *Observer) worker(s *look, name string, inConfig bool) (plan.Worker, err
 	}
 	if err != nil && o.lostMeanwhile(name, conn) {
 		// The connection went away between two reads: the caches are void.
-		return plan.Worker{Name: name, InConfig: inConfig, Unread: !status.Seen, LostSince: s.Now, Fit: w.Fit}, nil
+		return plan.Worker{Name: name, InConfig: inConfig, Unread: !status.Seen, LostSince: s.Now, Fit: w.Fit, Facts: w.Facts}, nil
 	}
 	if err == nil {
 		o.noteSince(s, &w)

@@ -1,4 +1,4 @@
-// Package placement decides which workers a job is offered to. It decides on values: state in, names out.
+// Package placement decides which workers a job is offered to: whom filters leave, and how many at once. It decides on values: state in, names out.
 package placement
 
 import (

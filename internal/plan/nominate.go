@@ -33,6 +33,7 @@ var nominate = Rule{
 			return true
 		}
 		message := reason.Fit(v.offerMessage(out.Nominate))
+		v.warnOfWish(p)
 		p.Because = message
 		if slices.Equal(out.Nominate, in.Nominated) {
 			if !v.flaps(p) {
@@ -86,11 +87,16 @@ func (v *view) flaps(p *Plan) bool {
 }
 
 // eligible tells whether a worker could take the job now.
-func (v *view) eligible(w *Worker) bool { return couldServe(w) && len(v.stale[w.Name]) == 0 }
+func (v *view) eligible(w *Worker) bool { return v.couldServe(w) && len(v.stale[w.Name]) == 0 }
 
 // couldServe: nothing stands in the way but perhaps an earlier copy on its way out.
-func couldServe(w *Worker) bool {
-	return w.InConfig && w.Reachable && w.Serves && !w.Foreign && !w.Leaving
+func (v *view) couldServe(w *Worker) bool {
+	return w.Reachable && w.Serves && !w.Foreign && v.isWanted(w)
+}
+
+// isWanted: the config names the worker, nobody gives it up, and no filter leaves it out.
+func (v *view) isWanted(w *Worker) bool {
+	return w.InConfig && !w.Leaving && placement.Excludes(w.Name, w.Facts, v.Wish) == ""
 }
 
 func (v *view) placementInput() placement.Input {
@@ -106,7 +112,7 @@ func (v *view) placementInput() placement.Input {
 		}
 	}
 	for _, name := range in.Nominated {
-		if w := v.find(name); w != nil && (couldServe(w) || (w.InConfig && !w.Reachable && !w.Leaving) || v.mayBeBack(w)) {
+		if w := v.find(name); w != nil && (v.couldServe(w) || (!w.Reachable && v.isWanted(w)) || v.mayBeBack(w)) {
 			in.Kept = append(in.Kept, name)
 		}
 	}
@@ -116,7 +122,7 @@ func (v *view) placementInput() placement.Input {
 // mayBeBack tells whether the worker keeps what it was offered, and so its place in the queue there, though its
 // jobs cannot be seen for the moment: they are read again after a reconnect, or their watch failed.
 func (v *view) mayBeBack(w *Worker) bool {
-	return w.InConfig && w.Reachable && w.Blind && !w.Leaving && w.AskAgain.IsZero() && v.graceLeft(w) > 0
+	return w.Reachable && w.Blind && v.isWanted(w) && w.AskAgain.IsZero() && v.graceLeft(w) > 0
 }
 
 // nominees are the workers for which the nomination of every Workload is persisted.
@@ -187,6 +193,29 @@ func clusterQueue(wl *kueue.Workload) kueue.ClusterQueueReference {
 	return wl.Status.Admission.ClusterQueue
 }
 
+// warnOfWish tells users, once, that what they or their administrators say of where the job may go lets it go nowhere.
+func (v *view) warnOfWish(p *Plan) {
+	if trouble := v.wishTrouble(); trouble != "" {
+		v.warn(p, trouble)
+	}
+}
+
+func (v *view) wishTrouble() string {
+	if v.Wish.Trouble != "" || !v.Wish.Restricts() {
+		return v.Wish.Trouble
+	}
+	var names []string
+	for i := range v.Workers {
+		if v.Workers[i].InConfig {
+			names = append(names, v.Workers[i].Name)
+		}
+	}
+	if demands := v.Wish.MeetsNobody(names, func(name string) placement.Facts { return v.find(name).Facts }); demands != "" {
+		return reason.MeetsNobody(demands, names)
+	}
+	return ""
+}
+
 // offerMessage tells worker by worker why the job waits.
 func (v *view) offerMessage(nominees []string) string {
 	var asked, skipped reason.List
@@ -214,6 +243,8 @@ func (v *view) offerMessage(nominees []string) string {
 		return reason.Offered(asked.String())
 	case open:
 		return reason.WaitsForNomination(v.Policy.Dispatcher)
+	case v.Wish.Trouble != "":
+		return v.Wish.Trouble
 	default:
 		return reason.NobodyFits(skipped.String())
 	}
@@ -232,9 +263,11 @@ func (v *view) obstacle(w *Worker) string {
 		return reason.AskedAgain(w.Why, w.AskAgain)
 	case !w.Serves:
 		return w.Why
-	default:
-		return reason.WithTrouble("an earlier copy is not gone yet", w.Trouble)
 	}
+	if why := placement.Excludes(w.Name, w.Facts, v.Wish); why != "" {
+		return why
+	}
+	return reason.WithTrouble("an earlier copy is not gone yet", w.Trouble)
 }
 
 // progress says how far Kueue on an asked worker is. Only words that seldom

@@ -62,7 +62,9 @@ type Snapshot struct {
 	// PreemptionTimeout is how long a worker that may preempt for the job gets to admit it, before another one may too;
 	// zero: all may at once.
 	PreemptionTimeout time.Duration
-	Policy            Policy
+	// Wish is where the job's users and administrators let it go.
+	Wish   placement.Wish
+	Policy Policy
 }
 
 // Family are jobs that belong together, as the pods of a Deployment do.
@@ -140,6 +142,10 @@ type Worker struct {
 	Foreign bool
 	// Fit is what the worker's queue has for the job, as predicted; Kueue there decides.
 	Fit capacity.Fit
+	// Facts are what an administrator says of the worker.
+	Facts placement.Facts
+	// Moves tells that the job is to leave the worker now, which is being drained.
+	Moves bool
 }
 
 // Unmarked are objects that nobody has marked as Ferry's.

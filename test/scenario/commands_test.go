@@ -19,8 +19,13 @@ var commands map[string]func(*session, []string)
 func init() {
 	commands = map[string]func(*session, []string){
 		// The stage.
-		"workers": (*session).workers,
-		"config":  func(s *session, a []string) { s.world.SetWorkers(a) },
+		"workers":     (*session).workers,
+		"config":      func(s *session, a []string) { s.world.SetWorkers(a) },
+		"say-cluster": func(s *session, a []string) { s.world.AnnotateCluster(a[0], "ferry.dev/"+a[1], said(a)) },
+		"say-queue": func(s *session, a []string) {
+			s.world.AnnotateQueue("ferry.dev/"+a[0], said(append([]string{""}, a...)))
+		},
+		"say-job": func(s *session, a []string) { s.world.AnnotateJob(a[0], "ferry.dev/"+a[1], said(a)) },
 		"repoint": func(s *session, a []string) { s.world.Repoint(a[0], a[1:]) },
 		"advance": func(s *session, a []string) { s.world.Advance(duration(a[0])) },
 		"settle":  (*session).settle,
@@ -64,6 +69,9 @@ func init() {
 	}
 	maps.Copy(commands, surroundings)
 }
+
+// said is the value of an annotation; nothing takes it back.
+func said(a []string) string { return strings.Join(a[2:], " ") }
 
 // surroundings are the commands for the network, and for Ferry itself.
 var surroundings = map[string]func(*session, []string){

@@ -3,7 +3,10 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"maps"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,12 +35,19 @@ func Setup(mgr ctrl.Manager, r *Reconciler, in *inlet.Inlet[kinds.Ref], listen f
 	if err != nil {
 		return fmt.Errorf("adding the dispatch controller: %w", err)
 	}
+	namespaces := &metav1.PartialObjectMetadata{}
+	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	sources := []source.TypedSource[kinds.Ref]{
 		in,
 		source.TypedFunc[kinds.Ref](func(context.Context, queue) error { listen(); return nil }),
 		source.TypedKind(mgr.GetCache(), &kueue.Workload{}, each(r.sawWorkload)),
 		source.TypedKind(mgr.GetCache(), &kueue.AdmissionCheck{}, everyJob[*kueue.AdmissionCheck](r)),
 		source.TypedKind(mgr.GetCache(), &kueue.MultiKueueConfig{}, everyJob[*kueue.MultiKueueConfig](r)),
+		source.TypedKind(mgr.GetCache(), &kueue.MultiKueueCluster{}, onSaid(func(ctx context.Context, c *kueue.MultiKueueCluster) []kinds.Ref { return r.Concerned(ctx, c.Name) })),
+		source.TypedKind(mgr.GetCache(), &kueue.LocalQueue{}, onSaid(r.WaitingFor)),
+		source.TypedKind(mgr.GetCache(), namespaces, onSaid(func(ctx context.Context, n *metav1.PartialObjectMetadata) []kinds.Ref {
+			return r.waitingIn(ctx, n.Name)
+		})),
 	}
 	for _, s := range sources {
 		if err := c.Watch(s); err != nil {
@@ -87,6 +97,20 @@ func everyJob[T client.Object](r *Reconciler) handler.TypedEventHandler[T, kinds
 	}
 }
 
+// onSaid queues jobs when somebody says something else of where jobs may go, by labels and annotations.
+func onSaid[T client.Object](concerned func(context.Context, T) []kinds.Ref) handler.TypedEventHandler[T, kinds.Ref] {
+	return handler.TypedFuncs[T, kinds.Ref]{
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q queue) {
+			if maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) && maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
+				return
+			}
+			for _, ref := range concerned(ctx, e.ObjectNew) {
+				q.Add(ref)
+			}
+		},
+	}
+}
+
 // Unfinished lists the jobs of all Workloads that are not finished.
 func (r *Reconciler) Unfinished(ctx context.Context) []kinds.Ref {
 	return r.pick(ctx, func(*kueue.Workload) bool { return true })
@@ -105,6 +129,11 @@ func (r *Reconciler) WaitingFor(ctx context.Context, queue *kueue.LocalQueue) []
 	return r.pick(ctx, func(wl *kueue.Workload) bool {
 		return wl.Status.ClusterName == nil && wl.Namespace == queue.Namespace && string(wl.Spec.QueueName) == queue.Name
 	})
+}
+
+// waitingIn lists the jobs of a namespace that have no worker.
+func (r *Reconciler) waitingIn(ctx context.Context, namespace string) []kinds.Ref {
+	return r.pick(ctx, func(wl *kueue.Workload) bool { return wl.Status.ClusterName == nil && wl.Namespace == namespace })
 }
 
 // pick lists the jobs of those unfinished Workloads that are wanted, from the cache.

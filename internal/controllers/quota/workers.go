@@ -14,6 +14,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
 	"ferry.dev/ferry/internal/fleet"
+	"ferry.dev/ferry/internal/placement"
 	"ferry.dev/ferry/internal/quota"
 	"ferry.dev/ferry/internal/reason"
 )
@@ -126,7 +127,7 @@ func (r *Reconciler) worker(ctx context.Context, name string, queues []types.Nam
 	status := r.Fleet.Status(name)
 	conn, reachable := r.Fleet.Conn(name)
 	switch {
-	case status.Leaving || isSet(cluster, cordonAnnotation) || isSet(cluster, drainAnnotation):
+	case status.Leaving || !takesJobs(cluster):
 		w.Out = true
 	case reachable:
 		w.Known, w.Why = read(conn, &w, queues)
@@ -138,14 +139,10 @@ func (r *Reconciler) worker(ctx context.Context, name string, queues []types.Nam
 	return w, 0, nil
 }
 
-// A worker that is to get no more jobs has no quota to give.
-const (
-	cordonAnnotation = "ferry.dev/cordon"
-	drainAnnotation  = "ferry.dev/drain"
-)
-
-func isSet(obj client.Object, annotation string) bool {
-	return obj.GetAnnotations()[annotation] == "true"
+// takesJobs tells whether a worker is to get jobs: it has no quota to give else.
+func takesJobs(cluster *kueue.MultiKueueCluster) bool {
+	facts := placement.FactsOf(cluster.Labels, cluster.Annotations)
+	return !facts.Cordoned && !facts.Draining
 }
 
 // leftOf is how long a worker out of reach still counts.

@@ -77,6 +77,8 @@ func kindOf(obj client.Object) string {
 		return "Workload"
 	case *kueue.LocalQueue:
 		return "LocalQueue"
+	case *kueue.MultiKueueCluster:
+		return "MultiKueueCluster"
 	case *kueue.AdmissionCheck:
 		return "AdmissionCheck"
 	case *kueue.MultiKueueConfig:

@@ -62,7 +62,7 @@ func (w *World) StartFerry() {
 	f.cache.Handle = f.sawManager
 	f.observer = &observe.Observer{
 		Manager: cache.Reader{Cache: f.cache, Index: observe.OwnerIndex, Refuse: w.refuseOnManager},
-		Fleet:   fleetView{w}, Kinds: kinds.NewTable(kinds.Frameworks()), Memory: memory, Clock: w.Clock, Policy: w.policy,
+		Setup:   setup{w.Manager}, Fleet: fleetView{w}, Kinds: kinds.NewTable(kinds.Frameworks()), Memory: memory, Clock: w.Clock, Policy: w.policy,
 		Wake: func(refs ...kinds.Ref) { f.enqueue(dispatchQueue, refs...) },
 	}
 	applier := &apply.Applier{

@@ -1,0 +1,62 @@
+package observe
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+
+	"ferry.dev/ferry/internal/placement"
+	"ferry.dev/ferry/internal/plan"
+)
+
+// Setup gives what surrounds jobs on the manager, as the caches hold it: nobody changes that. Nil where there is none.
+type Setup interface {
+	Cluster(name string) *kueue.MultiKueueCluster
+	LocalQueue(namespace, name string) *kueue.LocalQueue
+	Namespace(name string) *metav1.PartialObjectMetadata
+}
+
+// readWish reads where the job, its queue and its namespace say that it may go.
+func (o *Observer) readWish(s *plan.Snapshot) {
+	if o.Setup == nil || len(s.Workloads) == 0 {
+		return
+	}
+	var sources [3]placement.Source
+	said := sources[:0]
+	if len(s.Jobs) > 0 {
+		said = add(said, "the job", func(annotation string) string {
+			text, _, _ := unstructured.NestedString(s.Jobs[0].Object, "metadata", "annotations", annotation)
+			return text
+		})
+	}
+	if queue := o.Setup.LocalQueue(s.Ref.Namespace, string(s.Workloads[0].Spec.QueueName)); queue != nil {
+		said = add(said, "its LocalQueue", func(annotation string) string { return queue.Annotations[annotation] })
+	}
+	if namespace := o.Setup.Namespace(s.Ref.Namespace); namespace != nil {
+		said = add(said, "its namespace", func(annotation string) string { return namespace.Annotations[annotation] })
+	}
+	if len(said) > 0 {
+		s.Wish = placement.WishOf(said...)
+	}
+}
+
+// add adds who says something.
+func add(said []placement.Source, of string, says func(annotation string) string) []placement.Source {
+	clusters, selector := says(placement.ClustersAnnotation), says(placement.SelectorAnnotation)
+	if clusters == "" && selector == "" {
+		return said
+	}
+	return append(said, placement.Source{Of: of, Clusters: clusters, Selector: selector})
+}
+
+// facts are what an administrator says of a worker.
+func (o *Observer) facts(worker string) placement.Facts {
+	if o.Setup == nil {
+		return placement.Facts{}
+	}
+	cluster := o.Setup.Cluster(worker)
+	if cluster == nil {
+		return placement.Facts{}
+	}
+	return placement.FactsOf(cluster.Labels, cluster.Annotations)
+}
