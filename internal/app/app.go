@@ -23,6 +23,7 @@ import (
 	"ferry.dev/ferry/internal/config"
 	"ferry.dev/ferry/internal/controllers/check"
 	"ferry.dev/ferry/internal/controllers/dispatch"
+	"ferry.dev/ferry/internal/controllers/drain"
 	"ferry.dev/ferry/internal/controllers/lane"
 	"ferry.dev/ferry/internal/controllers/mirror"
 	"ferry.dev/ferry/internal/controllers/quota"
@@ -104,18 +105,14 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 	}
 	workers := fleetOptions(mgr, o, origin, table, w)
 	w.fleet = fleet.New(workers)
-	around, err := newSetup(ctx, mgr.GetCache())
-	if err != nil {
-		return err
-	}
 	w.observer = &observe.Observer{
-		Manager: w.jobs, Setup: around, Fleet: w.fleet, Kinds: table, Memory: observe.NewMemory(), Clock: clock.RealClock{}, Policy: policy(o.Config, origin, workers.FirstConnect()),
+		Manager: w.jobs, Fleet: w.fleet, Kinds: table, Memory: observe.NewMemory(), Clock: clock.RealClock{}, Policy: policy(o.Config, origin, workers.FirstConnect()),
 		Wake: func(refs ...kinds.Ref) { w.in.Add(refs...) },
 	}
 	w.observer.Memory.OnKindsFail(func(name string) { w.clusters.Add(worker.Request(name)) })
-	w.quota = &quota.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: w.fleet, Clock: clock.RealClock{},
-		LostTimeout: o.Config.MultiKueue.WorkerLostTimeout.Duration, FirstConnect: workers.FirstConnect(),
+	w.quota = followWorkers(mgr, o.Config, w.fleet, workers.FirstConnect())
+	drains := &drain.Reconciler{
+		Client: mgr.GetClient(), Observer: w.observer, AtOnce: int(*o.Config.MultiKueue.Drain.Concurrency), Wake: func(refs ...kinds.Ref) { w.in.Add(refs...) },
 	}
 	applier := &apply.Applier{
 		Manager: mgr.GetClient(), Recorder: mgr.GetEventRecorder("ferry"), Memory: w.observer.Memory, Clock: clock.RealClock{},
@@ -134,11 +131,13 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 			return mgr.GetFieldIndexer().IndexField(ctx, &kueue.Workload{}, observe.JobIndex, observe.OwnerIndex)
 		},
 		func() error { return startInformers(ctx, mgr) },
+		func() (err error) { w.observer.Setup, err = newSetup(ctx, mgr.GetCache()); return err },
 		func() error { return dispatch.Setup(mgr, w.dispatch, w.in, w.listen) },
 		func() error { return mirror.Setup(mgr, mirrors, statuses) },
 		func() error { return check.Setup(mgr) },
 		func() error { return worker.Setup(mgr, workerOptions(o.Config, w)) },
 		func() error { return quota.Setup(mgr, w.quota, w.quotas) },
+		func() error { return drain.Setup(mgr, drains) },
 		func() error {
 			webhook.Register(mgr.GetWebhookServer(), table, w.jobs, mgr.GetAPIReader())
 			return nil
@@ -153,6 +152,13 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 		}
 	}
 	return nil
+}
+
+func followWorkers(mgr ctrl.Manager, c *config.Configuration, workers *fleet.Fleet, firstConnect time.Duration) *quota.Reconciler {
+	return &quota.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: workers, Clock: clock.RealClock{},
+		LostTimeout: c.MultiKueue.WorkerLostTimeout.Duration, FirstConnect: firstConnect,
+	}
 }
 
 func addAll(mgr ctrl.Manager, runnables ...manager.Runnable) error {

@@ -50,6 +50,7 @@ func (m *MultiKueue) setDefaults() {
 	m.WorkerLostTimeout = cmp.Or(m.WorkerLostTimeout, duration(kueueconfig.DefaultMultiKueueWorkerLostTimeout))
 	m.StartTimeout = cmp.Or(m.StartTimeout, duration(10*time.Minute))
 	m.WithdrawTimeout = cmp.Or(m.WithdrawTimeout, m.WorkerLostTimeout)
+	m.Drain.Concurrency = cmp.Or(m.Drain.Concurrency, new(int32(5)))
 	m.OrchestratedPreemption.Timeout = cmp.Or(m.OrchestratedPreemption.Timeout, duration(5*time.Minute))
 	retained := &m.ObjectRetentionPolicies.RemoteObjects
 	retained.AfterFinished = cmp.Or(retained.AfterFinished, duration(0))

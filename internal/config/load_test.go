@@ -25,6 +25,7 @@ integrations: {frameworks: [ray.io/rayjob, batch/job]}
 multiKueue:
   gcInterval: 0s
   origin: east
+  drain: {concurrency: 2}
   workerLostTimeout: 90s
   startTimeout: 2m
   withdrawTimeout: 10m

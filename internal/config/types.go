@@ -102,6 +102,8 @@ type MultiKueue struct {
 	ObjectRetentionPolicies ObjectRetentionPolicies `json:"objectRetentionPolicies"`
 	// Whether one worker at a time preempts for a job.
 	OrchestratedPreemption OrchestratedPreemption `json:"orchestratedPreemption"`
+	// How workers are drained, see [placement.md](placement.md).
+	Drain Drain `json:"drain"`
 	// Who chooses the workers a job is offered to: `kueue.x-k8s.io/multikueue-dispatcher-all-at-once`, `kueue.x-k8s.io/multikueue-dispatcher-incremental`, or the name of a controller of yours, which then sets `status.nominatedClusterNames` of each Workload.
 	DispatcherName string `json:"dispatcherName"`
 	// Only with the incremental dispatcher.
@@ -150,6 +152,12 @@ type ExecEnv struct {
 	Name string `json:"name"`
 	// Its value.
 	Value string `json:"value"`
+}
+
+// Drain says how workers are drained.
+type Drain struct {
+	// How many jobs of a worker with the annotation `ferry.dev/drain: "true"` may be on their way to others at once. Ferry's own.
+	Concurrency *int32 `json:"concurrency"`
 }
 
 // OrchestratedPreemption says whether one worker at a time preempts for a job.

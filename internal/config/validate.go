@@ -99,6 +99,7 @@ func (m MultiKueue) validate(at *field.Path, known []string) field.ErrorList {
 		checkNotNegative(at.Child("workerLostTimeout"), m.WorkerLostTimeout),
 		checkNotNegative(at.Child("startTimeout"), m.StartTimeout),
 		checkNotNegative(at.Child("objectRetentionPolicies", "remoteObjects", "afterFinished"), m.ObjectRetentionPolicies.RemoteObjects.AfterFinished),
+		checkAtLeastOne(at.Child("drain", "concurrency"), *m.Drain.Concurrency),
 		checkPositive(at.Child("orchestratedPreemption", "timeout"), m.OrchestratedPreemption.Timeout),
 		checkDispatcher(at.Child("dispatcherName"), m.DispatcherName),
 		m.validatePace(at.Child("incrementalDispatcherConfig")),

@@ -49,6 +49,8 @@ type Memory struct {
 	// families are by namespace and name, relatives are the families of jobs.
 	families  map[string]*family
 	relatives map[kinds.Ref]string
+	// moves are the jobs that are to leave workers which are being drained.
+	moves map[string]map[kinds.Ref]bool
 }
 
 type place struct {
@@ -65,7 +67,7 @@ type written struct {
 func NewMemory() *Memory {
 	return &Memory{
 		jobs: map[kinds.Ref]*known{}, wrote: map[place][]written{}, deleted: map[types.UID]time.Time{}, failing: map[onKind]*failing{},
-		families: map[string]*family{}, relatives: map[kinds.Ref]string{},
+		families: map[string]*family{}, relatives: map[kinds.Ref]string{}, moves: map[string]map[kinds.Ref]bool{},
 	}
 }
 

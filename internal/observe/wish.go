@@ -1,10 +1,13 @@
 package observe
 
 import (
+	"context"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/placement"
 	"ferry.dev/ferry/internal/plan"
 )
@@ -24,10 +27,7 @@ func (o *Observer) readWish(s *plan.Snapshot) {
 	var sources [3]placement.Source
 	said := sources[:0]
 	if len(s.Jobs) > 0 {
-		said = add(said, "the job", func(annotation string) string {
-			text, _, _ := unstructured.NestedString(s.Jobs[0].Object, "metadata", "annotations", annotation)
-			return text
-		})
+		said = add(said, "the job", func(annotation string) string { return annotationOf(s.Jobs[0], annotation) })
 	}
 	if queue := o.Setup.LocalQueue(s.Ref.Namespace, string(s.Workloads[0].Spec.QueueName)); queue != nil {
 		said = add(said, "its LocalQueue", func(annotation string) string { return queue.Annotations[annotation] })
@@ -59,4 +59,21 @@ func (o *Observer) facts(worker string) placement.Facts {
 		return placement.Facts{}
 	}
 	return placement.FactsOf(cluster.Labels, cluster.Annotations)
+}
+
+// JobSays is what an annotation of a job says, which is there or not; of several objects the first one's counts.
+func (o *Observer) JobSays(ctx context.Context, ref kinds.Ref, annotation string) (string, error) {
+	s := plan.Snapshot{Ref: ref, Kind: o.Kinds.ByName(ref.Kind), Now: o.Clock.Now()}
+	if s.Kind == nil {
+		return "", nil
+	}
+	if err := o.readJobs(ctx, &s); err != nil || len(s.Jobs) == 0 {
+		return "", err
+	}
+	return annotationOf(s.Jobs[0], annotation), nil
+}
+
+func annotationOf(job *unstructured.Unstructured, annotation string) string {
+	text, _, _ := unstructured.NestedString(job.Object, "metadata", "annotations", annotation)
+	return text
 }

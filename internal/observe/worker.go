@@ -48,6 +48,7 @@ func lookFor(s *plan.Snapshot) *look {
 func (o *Observer) worker(s *look, name string, inConfig bool) (plan.Worker, error) {
 	status := o.Fleet.Status(name)
 	w := plan.Worker{Name: name, InConfig: inConfig, Leaving: status.Leaving, Unread: !status.Seen, Fit: capacity.Fit{Class: capacity.Unknown}, Facts: o.facts(name)}
+	w.Moves = w.Facts.Draining && o.Memory.moving(name, s.Ref)
 	conn, reachable := o.Fleet.Conn(name)
 	w.LostSince = o.lostSince(s.Snapshot, name, status, inConfig)
 	if !reachable {

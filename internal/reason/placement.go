@@ -14,3 +14,11 @@ func MeetsNobody(demands string, workers []string) string {
 func WorkerDrains(worker string) string {
 	return fmt.Sprintf("Worker %q is being drained; offering the job to the others", worker)
 }
+
+// DrainProgress says how far a worker is drained.
+func DrainProgress(left, onTheirWay, kept int) string {
+	if left+onTheirWay == 0 {
+		return "No job is left"
+	}
+	return fmt.Sprintf("Jobs that are left: %d; kept to their end by ferry.dev/keep: %d; on their way to another worker: %d", left, kept, onTheirWay)
+}

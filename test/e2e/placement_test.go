@@ -37,7 +37,9 @@ func TestWhereAJobMayGo(t *testing.T) {
 	s.awaitRunningOn("w1", "mistaken")
 
 	queue := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: fixtures.Queue}}
-	update(s, "manager", queue, func(q *kueue.LocalQueue) { metav1.SetMetaDataAnnotation(&q.ObjectMeta, placement.ClustersAnnotation, "w1") })
+	update(s, "manager", queue, func(q *kueue.LocalQueue) {
+		metav1.SetMetaDataAnnotation(&q.ObjectMeta, placement.ClustersAnnotation, "w1")
+	})
 	s.submit("queued", fixtures.RunsOn())
 	s.awaitRunningOn("w1", "queued")
 	s.submit("nowhere", fixtures.RunsOn(), annotated(placement.ClustersAnnotation, twin))
@@ -46,7 +48,9 @@ func TestWhereAJobMayGo(t *testing.T) {
 	s.Eventually(func(g Gomega) { g.Expect(s.workload(g, "nowhere").Status.ClusterName).To(HaveValue(Equal(twin))) }).Should(Succeed())
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-	update(s, "manager", namespace, func(n *corev1.Namespace) { metav1.SetMetaDataAnnotation(&n.ObjectMeta, placement.SelectorAnnotation, "!gpu") })
+	update(s, "manager", namespace, func(n *corev1.Namespace) {
+		metav1.SetMetaDataAnnotation(&n.ObjectMeta, placement.SelectorAnnotation, "!gpu")
+	})
 	s.submit("housed", fixtures.RunsOn())
 	s.awaitRunningOn("w1", "housed")
 	s.Expect(s.job(s, "w1", "housed").Annotations).NotTo(HaveKey(placement.ClustersAnnotation), "what is Ferry's is not copied")

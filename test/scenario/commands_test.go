@@ -25,13 +25,14 @@ func init() {
 		"say-queue": func(s *session, a []string) {
 			s.world.AnnotateQueue("ferry.dev/"+a[0], said(append([]string{""}, a...)))
 		},
-		"say-job": func(s *session, a []string) { s.world.AnnotateJob(a[0], "ferry.dev/"+a[1], said(a)) },
-		"repoint": func(s *session, a []string) { s.world.Repoint(a[0], a[1:]) },
-		"advance": func(s *session, a []string) { s.world.Advance(duration(a[0])) },
-		"settle":  (*session).settle,
-		"resync":  func(s *session, _ []string) { s.world.Resync(); s.world.Repeat() },
-		"show":    (*session).show,
-		"writes":  (*session).writes,
+		"say-job":    func(s *session, a []string) { s.world.AnnotateJob(a[0], "ferry.dev/"+a[1], said(a)) },
+		"show-drain": func(s *session, a []string) { s.printf("%s: %s", a[0], s.world.Progress(a[0])) },
+		"repoint":    func(s *session, a []string) { s.world.Repoint(a[0], a[1:]) },
+		"advance":    func(s *session, a []string) { s.world.Advance(duration(a[0])) },
+		"settle":     (*session).settle,
+		"resync":     func(s *session, _ []string) { s.world.Resync(); s.world.Repeat() },
+		"show":       (*session).show,
+		"writes":     (*session).writes,
 		// Users.
 		"submit":      (*session).submit,
 		"delete-pods": func(s *session, a []string) { s.world.DeletePods(a[0]) },

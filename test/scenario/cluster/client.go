@@ -214,10 +214,14 @@ func mergeInto(old client.Object, data []byte, status bool) (client.Object, erro
 }
 
 func emptyLike(obj client.Object) client.Object {
-	if _, ok := obj.(*kueue.Workload); ok {
+	switch obj.(type) {
+	case *kueue.Workload:
 		return &kueue.Workload{}
+	case *kueue.MultiKueueCluster:
+		return &kueue.MultiKueueCluster{}
+	default:
+		return &unstructured.Unstructured{}
 	}
-	return &unstructured.Unstructured{}
 }
 
 // keepOther undoes changes outside the subresource that was written.
@@ -262,6 +266,8 @@ func CopyInto(from, to client.Object) {
 		from.(*kueue.AdmissionCheck).DeepCopyInto(t)
 	case *kueue.MultiKueueConfig:
 		from.(*kueue.MultiKueueConfig).DeepCopyInto(t)
+	case *kueue.MultiKueueCluster:
+		from.(*kueue.MultiKueueCluster).DeepCopyInto(t)
 	case *unstructured.Unstructured:
 		from.(*unstructured.Unstructured).DeepCopyInto(t)
 	case *metav1.PartialObjectMetadata:

@@ -38,15 +38,16 @@ type Model struct {
 	// Capacity is how many Workloads may hold quota at once.
 	Capacity int
 
-	// steps are those of the cluster as of version, which they depend on alone.
+	// steps are those of the cluster as of version and for the capacity, which they depend on alone.
 	steps   []Step
 	version int64
+	capped  int
 }
 
 // Steps lists everything that could happen next, in a fixed order.
 func (m *Model) Steps() []Step {
-	if v := m.Cluster.Version(); v != m.version || m.steps == nil {
-		m.steps, m.version = m.list(), v
+	if v := m.Cluster.Version(); v != m.version || m.Capacity != m.capped || m.steps == nil {
+		m.steps, m.version, m.capped = m.list(), v, m.Capacity
 	}
 	return m.steps
 }

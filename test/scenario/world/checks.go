@@ -70,7 +70,7 @@ func (w *World) checkRetryNeeded(wl *kueue.Workload) {
 	}
 	name := *wl.Status.ClusterName
 	worker, owner := w.workers[name], wl.OwnerReferences[0].Name
-	if worker.leaving || !slices.Contains(w.configuredNow(), name) || !w.ferry.cache.Knows(isConfig) || !w.managerKnown(w.refOf(owner)) || !w.healthy(worker, wl, owner) {
+	if worker.leaving || w.drains(name) || !slices.Contains(w.configuredNow(), name) || !w.ferry.cache.Knows(isConfig) || !w.managerKnown(w.refOf(owner)) || !w.healthy(worker, wl, owner) {
 		return
 	}
 	switch {

@@ -17,6 +17,7 @@ import (
 
 	"ferry.dev/ferry/internal/apply"
 	"ferry.dev/ferry/internal/controllers/dispatch"
+	"ferry.dev/ferry/internal/controllers/drain"
 	"ferry.dev/ferry/internal/controllers/lane"
 	"ferry.dev/ferry/internal/controllers/mirror"
 	"ferry.dev/ferry/internal/kinds"
@@ -41,6 +42,8 @@ type ferry struct {
 	observer *observe.Observer
 	dispatch *dispatch.Reconciler
 	mirror   *mirror.Reconciler
+	drains   *drain.Reconciler
+	toDrain  map[string]bool
 	lanes    map[string]*lane.Reconciler
 	queues   map[string]*queue
 	// names are the queues in a fixed order.
@@ -76,6 +79,9 @@ func (w *World) StartFerry() {
 		Mirror:  func(ref kinds.Ref) { f.enqueue(mirrorQueue, ref) },
 		Decided: func(_ kinds.Ref, p plan.Plan) { w.decided(f.now, p) },
 	}
+	f.drains = &drain.Reconciler{
+		Client: applier.Manager, Observer: f.observer, AtOnce: 1, Wake: func(refs ...kinds.Ref) { f.enqueue(dispatchQueue, refs...) },
+	}
 	f.addQueue(mirrorQueue)
 	f.mirror = &mirror.Reconciler{Observer: f.observer, Applier: applier}
 	for _, name := range w.names {
@@ -86,6 +92,11 @@ func (w *World) StartFerry() {
 		}
 	}
 	w.ferry = f
+	for _, name := range w.names {
+		if w.drains(name) {
+			f.drain(name) // in life all are looked at, in a cache
+		}
+	}
 	f.cache.Replay()
 	w.Tracef("ferry: started")
 }
@@ -133,6 +144,7 @@ func (f *ferry) sawManager(d cache.Delivery) {
 	switch obj := d.Object().(type) {
 	case *kueue.Workload:
 		f.sawObject(d, workloadRef(obj))
+		f.drainAll()
 	case *unstructured.Unstructured:
 		f.sawObject(d, kinds.RefOf(obj))
 	default:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -197,7 +198,14 @@ func (g *game) kueue() {
 
 func (g *game) disaster() {
 	w, worker := g.world, pick(g.rand, g.config...)
-	switch g.rand.IntN(13) {
+	switch g.rand.IntN(15) {
+	case 13:
+		w.AnnotateCluster(worker, pick(g.rand, placement.CordonAnnotation, placement.DrainAnnotation), pick(g.rand, "true", ""))
+	case 14:
+		name := pick(g.rand, g.all()...)
+		if w.Manager.Job(Namespace, name) != nil {
+			w.AnnotateJob(name, pick(g.rand, placement.ClustersAnnotation, placement.KeepAnnotation), pick(g.rand, "", "true", worker, strings.Join(g.config, ",")))
+		}
 	case 10:
 		w.refuses = true
 		w.Fail(ManagerName+" patch "+pick(g.rand, kindNames...), pick(g.rand, 403, 404, 422))
@@ -250,11 +258,18 @@ func (g *game) calm() {
 	w.Tracef("--- calm ---")
 	w.Faults, w.slow = Faults{}, ""
 	clear(w.Held)
+	for _, job := range g.all() {
+		if w.Manager.Job(Namespace, job) != nil {
+			w.AnnotateJob(job, placement.ClustersAnnotation, "")
+		}
+	}
 	if !w.Up() {
 		w.StartFerry()
 	}
 	w.SetWorkers(g.config)
 	for _, name := range w.names {
+		w.AnnotateCluster(name, placement.CordonAnnotation, "")
+		w.AnnotateCluster(name, placement.DrainAnnotation, "")
 		w.Mend(name)
 		for _, job := range g.all() {
 			w.RemoveForeign(name, job)

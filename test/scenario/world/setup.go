@@ -3,10 +3,13 @@ package world
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"ferry.dev/ferry/internal/controllers/drain"
 	"ferry.dev/ferry/internal/placement"
 	"ferry.dev/ferry/test/scenario/cluster"
 )
@@ -34,6 +37,41 @@ func (w *World) AnnotateCluster(worker, annotation, value string) {
 	w.say(&kueue.MultiKueueCluster{ObjectMeta: metav1.ObjectMeta{Name: worker}}, annotation, value)
 	if w.ferry != nil {
 		w.ferry.enqueue(dispatchQueue, w.ferry.dispatch.Concerned(context.Background(), worker)...)
+		w.ferry.drain(worker)
+	}
+}
+
+// drain queues a worker for the controller that drains them.
+func (f *ferry) drain(worker string) {
+	if f.toDrain == nil {
+		f.toDrain = map[string]bool{}
+	}
+	f.toDrain[worker] = true
+}
+
+// drainAll queues all workers that are being drained.
+func (f *ferry) drainAll() {
+	for _, request := range f.drains.Draining() {
+		f.drain(request.Name)
+	}
+}
+
+// drainSteps are the turns of that controller.
+func (f *ferry) drainSteps() []step {
+	var steps []step
+	for _, name := range f.world.names {
+		if f.toDrain[name] {
+			steps = append(steps, step{who: "drain", what: name, do: func() { f.drainOne(name) }})
+		}
+	}
+	return steps
+}
+
+func (f *ferry) drainOne(name string) {
+	delete(f.toDrain, name)
+	result, err := f.drains.Reconcile(context.Background(), reconcile.Request{NamespacedName: client.ObjectKey{Name: name}})
+	if err != nil || result.RequeueAfter > 0 {
+		f.drain(name)
 	}
 }
 
@@ -71,8 +109,18 @@ func annotate(annotation, value string) func(client.Object) {
 	}
 }
 
-// excluded tells whether something keeps a job from a worker now.
-func (w *World) excluded(worker string) bool {
+// drains tells whether a worker is being drained now.
+func (w *World) drains(worker string) bool {
 	c := setup{w.Manager}.Cluster(worker)
-	return c != nil && placement.Excludes(worker, placement.FactsOf(c.Labels, c.Annotations), placement.Wish{}) != ""
+	return c != nil && placement.FactsOf(c.Labels, c.Annotations).Draining
+}
+
+// Progress is how far a worker is drained, as its MultiKueueCluster says.
+func (w *World) Progress(worker string) string {
+	if c := (setup{w.Manager}).Cluster(worker); c != nil {
+		if condition := meta.FindStatusCondition(c.Status.Conditions, drain.Condition); condition != nil {
+			return condition.Reason + ": " + condition.Message
+		}
+	}
+	return "-"
 }

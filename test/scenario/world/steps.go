@@ -83,7 +83,7 @@ func (w *World) fleetSteps(worker *Worker) []step {
 }
 
 func (f *ferry) steps() []step {
-	var steps []step
+	steps := f.drainSteps()
 	for _, name := range f.names {
 		q := f.queues[name]
 		for _, ref := range q.ready {
