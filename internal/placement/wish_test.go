@@ -1,6 +1,8 @@
 package placement_test
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -81,4 +83,19 @@ func TestSourcesOnlyNarrow(t *testing.T) {
 			left = out
 		}
 	})
+}
+
+// TestFiltersAreDocumented: docs/placement.md has the table of filters, in their order.
+func TestFiltersAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/placement.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	for _, f := range placement.Filters() {
+		fmt.Fprintf(&table, "| %s | %s |\n", f.Name, f.Doc)
+	}
+	if !strings.Contains(string(page), table.String()) {
+		t.Errorf("docs/placement.md lacks\n%s", table.String())
+	}
 }

@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -85,4 +86,48 @@ func TestCordonedWorker(t *testing.T) {
 
 func annotated(key, value string) fixtures.JobOption {
 	return func(job *jobType) { metav1.SetMetaDataAnnotation(&job.ObjectMeta, key, value) }
+}
+
+// TestDrainedWorker: what waits there is withdrawn at once, what runs moves, but for what is to be kept; the condition
+// tells how far it is.
+func TestDrainedWorker(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	twin := s.addTwin("w2")
+	s.setConfig(func(c *kueue.MultiKueueConfig) { c.Spec.Clusters = []string{twin} })
+	jobs := numbered("train", 3)
+	for _, job := range jobs {
+		s.submit(job, fixtures.RunsOn())
+	}
+	s.submit("kept", fixtures.RunsFor(20*time.Second), annotated(placement.KeepAnnotation, "true"))
+	s.Eventually(func(g Gomega) {
+		for _, name := range append([]string{"kept"}, jobs...) {
+			g.Expect(s.workload(g, name).Status.ClusterName).To(HaveValue(Equal(twin)), name)
+		}
+	}).Should(Succeed())
+	s.setConfig(func(c *kueue.MultiKueueConfig) { c.Spec.Clusters = []string{twin, "w1"} })
+	s.annotateCluster(twin, placement.DrainAnnotation, "true")
+	for _, job := range jobs {
+		s.awaitRunningOn("w1", job)
+	}
+	s.awaitDrained(twin, metav1.ConditionFalse, "kept to their end by ferry.dev/keep: 1")
+	s.awaitComplete("kept")
+	s.awaitDrained(twin, metav1.ConditionTrue, "No job is left")
+	s.awaitNothingOn("w2")
+	s.Expect(s.creations(s, "kept")).To(Equal(map[string]int{"w2": 1}))
+	s.annotateCluster(twin, placement.DrainAnnotation, "")
+	s.Eventually(func(g Gomega) {
+		cluster := &kueue.MultiKueueCluster{}
+		g.Expect(manager().Get(s.ctx, client.ObjectKey{Name: twin}, cluster)).To(Succeed())
+		g.Expect(meta.FindStatusCondition(cluster.Status.Conditions, "Drained")).To(BeNil())
+	}).Should(Succeed())
+}
+
+func (s *site) awaitDrained(cluster string, status metav1.ConditionStatus, message string) {
+	s.t.Helper()
+	s.Eventually(func(g Gomega) {
+		c := &kueue.MultiKueueCluster{}
+		g.Expect(manager().Get(s.ctx, client.ObjectKey{Name: cluster}, c)).To(Succeed())
+		g.Expect(meta.FindStatusCondition(c.Status.Conditions, "Drained")).To(And(HaveField("Status", status), HaveField("Message", ContainSubstring(message))))
+	}, 2*time.Minute).Should(Succeed())
 }
