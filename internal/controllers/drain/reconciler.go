@@ -111,28 +111,12 @@ func (p progress) condition(generation int64) *metav1.Condition {
 	return c
 }
 
-// progress looks at all unfinished Workloads: those that the worker has, and those of jobs that were told to leave it.
+// progress looks at the Workloads that the worker has, and at those of jobs that were told to leave it.
 func (r *Reconciler) progress(ctx context.Context, worker string) (progress, error) {
-	list := &kueue.WorkloadList{}
-	if err := r.Observer.Manager.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return progress{}, fmt.Errorf("listing Workloads to drain worker %s: %w", worker, err)
-	}
 	told := r.Observer.Memory.Moves(worker)
-	placed, there := map[kinds.Ref]bool{}, map[kinds.Ref][]*kueue.Workload{}
-	for i := range list.Items {
-		wl := &list.Items[i]
-		ref, _ := kinds.Owner(wl)
-		switch {
-		case observe.Finished(wl):
-		case wl.Status.ClusterName != nil && *wl.Status.ClusterName == worker:
-			there[ref] = append(there[ref], wl)
-		case slices.Contains(told, ref) && !isPlaced(wl):
-			placed[ref] = false
-		case slices.Contains(told, ref):
-			if _, known := placed[ref]; !known {
-				placed[ref] = true
-			}
-		}
+	there, waits, err := r.workloads(ctx, worker, told)
+	if err != nil {
+		return progress{}, err
 	}
 	p := progress{}
 	for ref, wls := range there {
@@ -144,13 +128,35 @@ func (r *Reconciler) progress(ctx context.Context, worker string) (progress, err
 		p.on = append(p.on, resident)
 	}
 	for _, ref := range told {
-		if is, waits := placed[ref]; len(there[ref]) > 0 || waits && !is {
+		if len(there[ref]) > 0 || waits[ref] {
 			p.onTheirWay++
 			continue
 		}
 		r.Observer.Memory.Moved(worker, ref) // it has a place, or is no more
 	}
 	return p, nil
+}
+
+// workloads are the unfinished ones that a worker has, by their jobs, and which of the jobs that left it have no other
+// place yet.
+func (r *Reconciler) workloads(ctx context.Context, worker string, left []kinds.Ref) (there map[kinds.Ref][]*kueue.Workload, waits map[kinds.Ref]bool, err error) {
+	list := &kueue.WorkloadList{}
+	if err := r.Observer.Manager.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("listing Workloads to drain worker %s: %w", worker, err)
+	}
+	there, waits = map[kinds.Ref][]*kueue.Workload{}, map[kinds.Ref]bool{}
+	for i := range list.Items {
+		wl := &list.Items[i]
+		ref, _ := kinds.Owner(wl)
+		switch {
+		case observe.Finished(wl):
+		case wl.Status.ClusterName != nil && *wl.Status.ClusterName == worker:
+			there[ref] = append(there[ref], wl)
+		case slices.Contains(left, ref) && !isPlaced(wl):
+			waits[ref] = true
+		}
+	}
+	return there, waits, nil
 }
 
 func isPlaced(wl *kueue.Workload) bool {
