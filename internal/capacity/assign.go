@@ -81,11 +81,9 @@ func grouped(sets []podSet) [][]podSet {
 
 // assignAll assigns a flavor of each resource group concerned; false: there never is one in one of them.
 func (p *predictor) assignAll(sets []podSet, asks map[corev1.ResourceName]int64, all *assignment) bool {
-	for _, name := range sortedNames(asks) {
-		if p.queue.group(name) == nil && asks[name] > 0 && (p.request.Counted == nil || p.request.Counted[name]) {
-			*all = assignment{mode: mode{way: inNoWay}, never: true, why: noFlavorFor(name)}
-			return false
-		}
+	if missing := p.uncovered(asks); missing != "" {
+		*all = assignment{never: true, why: noFlavorFor(missing)}
+		return false
 	}
 	groups := p.queue.queue.Spec.ResourceGroups
 	for i := range groups {
@@ -106,6 +104,17 @@ func (p *predictor) assignAll(sets []podSet, asks map[corev1.ResourceName]int64,
 		all.take(best)
 	}
 	return true
+}
+
+// uncovered is a resource that the queue has in no flavor, unless Kueue seems to be told to leave it out.
+func (p *predictor) uncovered(asks map[corev1.ResourceName]int64) corev1.ResourceName {
+	for _, name := range sortedNames(asks) {
+		counts := p.request.Counted == nil || p.request.Counted[name]
+		if counts && asks[name] > 0 && p.queue.group(name) == nil {
+			return name
+		}
+	}
+	return ""
 }
 
 // take adds what another resource group would give.

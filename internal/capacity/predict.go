@@ -82,22 +82,34 @@ func (p *predictor) predict() Fit {
 		return Fit{Class: NeverFits, Why: why}
 	}
 	sets := podSetsOf(p.request)
-	got, class := p.attempt(sets)
-	left := spare(sets)
-	if class <= FitsPreempting || left == 0 {
-		return p.fit(got, class, 0)
-	}
-	step := int64(sort.Search(int(left), func(i int) bool {
-		_, class := p.attempt(scaled(sets, int64(i)+1, left))
-		return class <= FitsPreempting
-	})) + 1
-	reduced := scaled(sets, min(step, left), left)
-	got, class = p.attempt(reduced)
-	fewer := int64(0)
-	for i := range sets {
-		fewer += sets[i].count - reduced[i].count
+	got, class, fewer := p.search(sets)
+	if class == NeverFits {
+		// What it gets now depends on who is there: only what does not fit into the empty queue either never does.
+		empty := *p
+		empty.used = p.worker.empty()
+		most, class, _ := empty.search(sets)
+		if class < FitsPreempting {
+			return p.fit(got, FitsLater, 0)
+		}
+		return p.fit(most, NeverFits, 0)
 	}
 	return p.fit(got, class, fewer)
+}
+
+// search tries all pods, and then as many as will do where the Workload can do with fewer.
+func (p *predictor) search(sets []podSet) (got assignment, class Class, fewer int64) {
+	got, class = p.attempt(sets)
+	left := spare(sets)
+	if class <= FitsPreempting || left == 0 {
+		return got, class, 0
+	}
+	step := sort.Search(int(left)+1, func(i int) bool {
+		_, class := p.attempt(scaled(sets, int64(i), left))
+		return class <= FitsPreempting
+	})
+	reduced := scaled(sets, min(int64(step), left), left)
+	got, class = p.attempt(reduced)
+	return got, class, left - spare(reduced)
 }
 
 // excluded tells why the queue does not take Workloads of this namespace. Labels that are not known are let pass.

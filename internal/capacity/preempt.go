@@ -14,9 +14,8 @@ type victim struct {
 	holds    map[place]int64
 	priority int32
 	created  time.Time
-	// over tells that the request comes before it wherever it borrows from; gentle, that it goes only if the request
-	// borrows nothing then.
-	over, gentle bool
+	// gentle tells that it goes only if the request borrows nothing then.
+	gentle bool
 }
 
 func mayBorrowAndPreempt(cq *kueue.ClusterQueue) bool {
@@ -31,24 +30,31 @@ func (p *predictor) preempts(needs map[place]int64, short []place) mode {
 		return p.modeWithout(nobodyToPreempt, p.used, needs)
 	}
 	for _, borrowing := range p.attempts(victims, short) {
-		now, own := p.used.clone(), false
-		for _, v := range victims {
-			if borrowing && v.gentle || v.queue != p.queue && !v.isBorrowing(now, short) {
-				continue
-			}
-			for at, amount := range v.holds {
-				now.add(v.queue, at, -amount)
-			}
-			own = own || v.queue == p.queue
-			if p.fits(now, needs, borrowing) {
-				if own {
-					return p.modeWithout(byPreempting, now, needs)
-				}
-				return p.modeWithout(byReclaiming, now, needs)
-			}
+		if way, after := p.evict(victims, needs, short, borrowing); way > nobodyToPreempt {
+			return p.modeWithout(way, after, needs)
 		}
 	}
 	return p.modeWithout(nobodyToPreempt, p.used, needs)
+}
+
+// evict has one victim after the other go until the request fits.
+func (p *predictor) evict(victims []victim, needs map[place]int64, short []place, borrowing bool) (way, *usage) {
+	now, reached := p.used.clone(), byReclaiming
+	for _, v := range victims {
+		if borrowing && v.gentle || v.queue != p.queue && !v.isBorrowing(now, short) {
+			continue
+		}
+		for at, amount := range v.holds {
+			now.add(v.queue, at, -amount)
+		}
+		if v.queue == p.queue {
+			reached = byPreempting
+		}
+		if p.fits(now, needs, borrowing) {
+			return reached, now
+		}
+	}
+	return nobodyToPreempt, now
 }
 
 func (p *predictor) modeWithout(w way, now *usage, needs map[place]int64) mode {
@@ -148,7 +154,6 @@ func (p *predictor) mayEvict(policy *kueue.ClusterQueuePreemption, v *victim, sh
 	if !sameTree || !p.isReclaimable(v.queue, short) || !p.outranks(policy.ReclaimWithinCohort, v) {
 		return false
 	}
-	v.over = over
 	v.gentle = !over && !p.mayBorrowOver(policy, v)
 	return true
 }
@@ -233,7 +238,7 @@ func (p *predictor) borrowers(known map[*node]map[place]int64, short []place, ad
 		if n == p.queue || !sameTree || !p.isReclaimable(n, short) {
 			continue
 		}
-		v := victim{queue: n, holds: map[place]int64{}, over: over, gentle: !over}
+		v := victim{queue: n, holds: map[place]int64{}, gentle: !over}
 		for _, at := range short {
 			unknown := max(minus(p.used.of(n, at), known[n][at]), 0)
 			if amount := min(unknown, max(minus(p.used.of(n, at), n.subtree[at]), 0)); amount > 0 {

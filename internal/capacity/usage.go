@@ -22,6 +22,19 @@ func (u *usage) set(n *node, at place, amount int64) {
 	u.changed[n][at] = amount
 }
 
+// empty is a worker where nobody runs.
+func (w *Worker) empty() *usage {
+	u := &usage{}
+	for _, n := range w.queues {
+		for up := n; up != nil; up = up.parent {
+			for at := range up.usage {
+				u.set(up, at, 0)
+			}
+		}
+	}
+	return u
+}
+
 // clone lets one try what is taken back afterwards.
 func (u *usage) clone() *usage {
 	out := &usage{}

@@ -1,6 +1,9 @@
 package capacity
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -45,47 +48,46 @@ func NewWorker(queues []*kueue.ClusterQueue, cohorts []*kueue.Cohort, flavors []
 	for _, f := range flavors {
 		w.flavors[kueue.ResourceFlavorReference(f.Name)] = f
 	}
-	named := map[kueue.CohortReference]*node{}
-	cohort := func(name kueue.CohortReference) *node {
-		if name == "" {
-			return nil
-		}
-		if named[name] == nil {
-			named[name] = &node{}
-		}
-		return named[name]
-	}
-	for _, c := range cohorts {
-		n := cohort(kueue.CohortReference(c.Name))
-		if n == nil {
-			continue
-		}
-		n.quotas = quotasOf(c.Spec.ResourceGroups)
-		n.parent = cohort(c.Spec.ParentName)
-	}
+	named := cohortsOf(cohorts, queues)
 	for _, n := range named {
 		n.cyclic = n.isCyclic(len(named))
 	}
-	for _, n := range named {
-		n.join()
-	}
 	for _, cq := range queues {
-		n := &node{queue: cq, quotas: quotasOf(cq.Spec.ResourceGroups), parent: cohort(cq.Spec.CohortName)}
+		n := &node{queue: cq, quotas: quotasOf(cq.Spec.ResourceGroups), parent: named[cq.Spec.CohortName]}
 		n.cyclic = n.parent != nil && n.parent.cyclic
-		n.join()
 		w.queues[kueue.ClusterQueueReference(cq.Name)] = n
 	}
-	for _, n := range named {
-		if n.parent == nil || n.cyclic {
-			n.sum()
-		}
+	nodes := slices.AppendSeq(slices.Collect(maps.Values(named)), maps.Values(w.queues))
+	for _, n := range nodes {
+		n.join()
 	}
-	for _, n := range w.queues {
+	for _, n := range nodes {
 		if n.parent == nil {
 			n.sum()
 		}
 	}
 	return w
+}
+
+// cohortsOf are all cohorts that anybody names.
+func cohortsOf(cohorts []*kueue.Cohort, queues []*kueue.ClusterQueue) map[kueue.CohortReference]*node {
+	named := map[kueue.CohortReference]*node{}
+	for _, c := range cohorts {
+		named[kueue.CohortReference(c.Name)] = &node{quotas: quotasOf(c.Spec.ResourceGroups)}
+	}
+	reach := func(name kueue.CohortReference) *node {
+		if name != "" && named[name] == nil {
+			named[name] = &node{}
+		}
+		return named[name]
+	}
+	for _, c := range cohorts {
+		named[kueue.CohortReference(c.Name)].parent = reach(c.Spec.ParentName)
+	}
+	for _, cq := range queues {
+		reach(cq.Spec.CohortName)
+	}
+	return named
 }
 
 // isCyclic tells whether a cohort is its own ancestor, or below one that is.
