@@ -59,6 +59,10 @@ lint: tools ## Vet, staticcheck, formatting, complexity, and the rules of the ho
 tools:
 	@cd $(TOOLS) && $(GO) build -o $(CURDIR)/$(BIN)/ honnef.co/go/tools/cmd/staticcheck github.com/fzipp/gocyclo/cmd/gocyclo
 
+.PHONY: test-capacity
+test-capacity: ## Compare predictions of what fits on a worker with a real Kueue; PAIRS=2000: so many (600), SEED=2: others
+	$(GO) test ./test/e2e -count=1 -v -timeout 60m -run TestPredictionsAgreeWithKueue -capacity-pairs $(or $(PAIRS),600) -capacity-seed $(or $(SEED),1)
+
 .PHONY: golden
 golden: ## Rewrite golden files and generated docs; look at the diff before committing it
 	$(GO) test ./internal/kinds ./internal/plan ./internal/install ./internal/app -run 'TestGolden|TestDocs' -update

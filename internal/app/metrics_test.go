@@ -46,6 +46,7 @@ func metricsTable(t *testing.T) string {
 	registry := prometheus.NewRegistry()
 	apply.NewMetrics(registry, "")
 	countDecisions(registry)
+	registry.MustRegister(&quotaMetrics{})
 	var rows []string
 	for _, from := range []prometheus.Collector{registry, metrics.Registry.(prometheus.Collector)} {
 		for _, d := range describe(from) {

@@ -20,6 +20,7 @@ import (
 	"ferry.dev/ferry/internal/jobs"
 	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/observe"
+	"ferry.dev/ferry/internal/placement"
 )
 
 // wiring tells the controllers what happens on the workers.
@@ -33,6 +34,7 @@ type wiring struct {
 	clusters *inlet.Inlet[reconcile.Request]
 	quota    *quota.Reconciler
 	quotas   *inlet.Inlet[reconcile.Request]
+	waker    *waker
 	log      logr.Logger
 }
 
@@ -54,13 +56,21 @@ func (w *wiring) changed(name string, obj client.Object) {
 			return
 		}
 		w.observer.Memory.Saw(name, ref, obj)
+		if wl, ok := obj.(*kueue.Workload); ok {
+			w.observer.Memory.Capacity.SawCopy(name, wl, w.observer.Clock.Now())
+		}
 		w.lanes.Add(name, ref)
 		w.in.Add(ref)
 	}
 }
 
 // queues is told every change of what a worker's queues have to give.
-func (w *wiring) queues(string, client.Object) { w.quotas.Add(w.quota.Followed()...) }
+func (w *wiring) queues(name string, now client.Object) {
+	if more := w.observer.Memory.Capacity.Changed(name, now); more && w.observer.Policy.Dispatcher == placement.BestName {
+		w.waker.poke()
+	}
+	w.quotas.Add(w.quota.Followed()...)
+}
 
 // unmarked lets what MultiKueue made, or seems to have, be decided about.
 func (w *wiring) unmarked(obj client.Object) {

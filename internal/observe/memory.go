@@ -51,6 +51,9 @@ type Memory struct {
 	relatives map[kinds.Ref]string
 	// moves are the jobs that are to leave workers which are being drained.
 	moves map[string]map[kinds.Ref]bool
+
+	// Capacity is what the workers' queues have; it has a lock of its own.
+	Capacity *Capacity
 }
 
 type place struct {
@@ -67,7 +70,7 @@ type written struct {
 func NewMemory() *Memory {
 	return &Memory{
 		jobs: map[kinds.Ref]*known{}, wrote: map[place][]written{}, deleted: map[types.UID]time.Time{}, failing: map[onKind]*failing{},
-		families: map[string]*family{}, relatives: map[kinds.Ref]string{}, moves: map[string]map[kinds.Ref]bool{},
+		families: map[string]*family{}, relatives: map[kinds.Ref]string{}, moves: map[string]map[kinds.Ref]bool{}, Capacity: NewCapacity(),
 	}
 }
 
@@ -77,6 +80,9 @@ func (m *Memory) Wrote(cluster string, ref kinds.Ref, obj client.Object, now tim
 	defer m.mu.Unlock()
 	at := place{cluster, ref}
 	m.wrote[at] = append(slices.DeleteFunc(m.wrote[at], func(w written) bool { return sameObject(w.obj, obj) }), written{obj, now})
+	if wl, ok := obj.(*kueue.Workload); ok && cluster == Manager {
+		m.Capacity.Offered(wl, now)
+	}
 }
 
 // Deleted notes that an object's deletion was accepted.
@@ -119,6 +125,7 @@ func (m *Memory) Lost(worker string) {
 			delete(m.wrote, at)
 		}
 	}
+	m.Capacity.Lost(worker)
 }
 
 // Vacated notes that nothing of ours is left on a worker that is given up: no job waits for it to come back.

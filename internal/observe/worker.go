@@ -106,6 +106,7 @@ func (o *Observer) readWorker(conn fleet.Conn, s *look, w *plan.Worker) error {
 	o.setTwinsApart(w)
 	o.readStart(s.Snapshot, w)
 	o.readRest(s, w)
+	o.predict(conn, s, w)
 	return nil
 }
 

@@ -10,6 +10,8 @@ import (
 const (
 	AllAtOnceName   = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
 	IncrementalName = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
+	// BestName is that of Ferry's own, which goes by what the workers' queues have.
+	BestName = "ferry.dev/dispatcher-best"
 )
 
 // Input is what a placement may look at.

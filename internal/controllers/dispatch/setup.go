@@ -1,14 +1,17 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -134,6 +137,27 @@ func (r *Reconciler) WaitingFor(ctx context.Context, queue *kueue.LocalQueue) []
 // waitingIn lists the jobs of a namespace that have no worker.
 func (r *Reconciler) waitingIn(ctx context.Context, namespace string) []kinds.Ref {
 	return r.pick(ctx, func(wl *kueue.Workload) bool { return wl.Status.ClusterName == nil && wl.Namespace == namespace })
+}
+
+// NextInLine lists the jobs that have quota on the manager and no worker: the most important first, then the oldest, and
+// no more than most. It costs one pass over the cached Workloads.
+func (r *Reconciler) NextInLine(ctx context.Context, most int) []kinds.Ref {
+	var line []*kueue.Workload
+	r.pick(ctx, func(wl *kueue.Workload) bool {
+		if wl.Status.ClusterName == nil && wl.Status.Admission != nil {
+			line = append(line, wl)
+		}
+		return false
+	})
+	slices.SortFunc(line, func(a, b *kueue.Workload) int {
+		return cmp.Or(cmp.Compare(ptr.Deref(b.Spec.Priority, 0), ptr.Deref(a.Spec.Priority, 0)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
+	})
+	refs := make([]kinds.Ref, 0, min(len(line), most))
+	for _, wl := range line[:min(len(line), most)] {
+		ref, _ := kinds.Owner(wl)
+		refs = append(refs, ref)
+	}
+	return refs
 }
 
 // pick lists the jobs of those unfinished Workloads that are wanted, from the cache.
