@@ -109,13 +109,6 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 		Manager: w.jobs, Fleet: w.fleet, Kinds: table, Memory: observe.NewMemory(), Clock: clock.RealClock{}, Policy: policy(o.Config, origin, workers.FirstConnect()),
 		Wake: func(refs ...kinds.Ref) { w.in.Add(refs...) },
 	}
-	w.waker = &waker{do: func() { w.in.Add(w.dispatch.NextInLine(ctx, wakeMost)...) }}
-	if err := metrics.Registry.Register(&quotaMetrics{w.fleet.Workers, w.observer.Quotas}); err != nil {
-		return fmt.Errorf("setting up the metrics of the workers' quota: %w", err)
-	}
-	if o.Config.MultiKueue.DispatcherName == placement.BestName {
-		w.fleet.ReadQueues()
-	}
 	w.observer.Memory.OnKindsFail(func(name string) { w.clusters.Add(worker.Request(name)) })
 	w.quota = followWorkers(mgr, o.Config, w.fleet, workers.FirstConnect())
 	drains := &drain.Reconciler{
@@ -144,6 +137,7 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 		func() error { return check.Setup(mgr) },
 		func() error { return worker.Setup(mgr, workerOptions(o.Config, w)) },
 		func() error { return quota.Setup(mgr, w.quota, w.quotas) },
+		func() error { return w.watchCapacity(ctx) },
 		func() error { return drain.Setup(mgr, drains) },
 		func() error {
 			webhook.Register(mgr.GetWebhookServer(), table, w.jobs, mgr.GetAPIReader())

@@ -1,8 +1,14 @@
 package app
 
 import (
+	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"ferry.dev/ferry/internal/placement"
 )
 
 const (
@@ -16,6 +22,18 @@ const (
 type waker struct {
 	do      func()
 	pending atomic.Bool
+}
+
+// watchCapacity has what the workers' queues have shown, and read where the dispatcher goes by it.
+func (w *wiring) watchCapacity(ctx context.Context) error {
+	w.waker = &waker{do: func() { w.in.Add(w.dispatch.NextInLine(ctx, wakeMost)...) }}
+	if err := metrics.Registry.Register(&quotaMetrics{w.fleet.Workers, w.observer.Quotas}); err != nil {
+		return fmt.Errorf("setting up the metrics of the workers' quota: %w", err)
+	}
+	if w.observer.Policy.Dispatcher == placement.BestName {
+		w.fleet.ReadQueues()
+	}
+	return nil
 }
 
 func (w *waker) poke() {
