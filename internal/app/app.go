@@ -107,7 +107,8 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 	w.fleet = fleet.New(workers)
 	w.observer = &observe.Observer{
 		Manager: w.jobs, Fleet: w.fleet, Kinds: table, Memory: observe.NewMemory(), Clock: clock.RealClock{}, Policy: policy(o.Config, origin, workers.FirstConnect()),
-		Wake: func(refs ...kinds.Ref) { w.in.Add(refs...) },
+		Wake:       func(refs ...kinds.Ref) { w.in.Add(refs...) },
+		Placements: placements(o.Config.MultiKueue), WantQueues: w.fleet.ReadQueues,
 	}
 	w.observer.Memory.OnKindsFail(func(name string) { w.clusters.Add(worker.Request(name)) })
 	w.quota = followWorkers(mgr, o.Config, w.fleet, workers.FirstConnect())
@@ -180,16 +181,29 @@ func preemptionTimeout(o config.OrchestratedPreemption) time.Duration {
 }
 
 func policy(c *config.Configuration, origin string, firstConnect time.Duration) plan.Policy {
-	step, round := 0, c.MultiKueue.GCInterval.Duration
-	if i := c.MultiKueue.IncrementalDispatcherConfig; i != nil {
-		step, round = int(*i.StepSize), i.RoundTimeout.Duration
-	}
 	return plan.Policy{
 		Origin: origin, Dispatcher: c.MultiKueue.DispatcherName, WorkerLostTimeout: c.MultiKueue.WorkerLostTimeout.Duration,
 		PlaceTimeout: c.Workers.PlaceTimeout.Duration, StartTimeout: c.MultiKueue.StartTimeout.Duration, FirstConnect: firstConnect,
 		PreemptionTimeout: preemptionTimeout(c.MultiKueue.OrchestratedPreemption), Retain: c.MultiKueue.ObjectRetentionPolicies.RemoteObjects.AfterFinished.Duration,
-		Placement: placement.ByName(c.MultiKueue.DispatcherName, step, round),
+		Placement: placements(c.MultiKueue)(c.MultiKueue.DispatcherName),
 	}
+}
+
+// placements gives the placement that a dispatcher's name stands for.
+func placements(m config.MultiKueue) func(dispatcher string) placement.Placement {
+	pace := m.IncrementalDispatcherConfig
+	if pace == nil { // a MultiKueueConfig may name it all the same
+		other := &config.Configuration{MultiKueue: config.MultiKueue{DispatcherName: config.DispatcherIncremental}}
+		other.SetDefaults()
+		pace = other.MultiKueue.IncrementalDispatcherConfig
+	}
+	incremental := placement.Incremental{StepSize: int(*pace.StepSize), Round: pace.RoundTimeout.Duration}
+	best, weights := m.BestDispatcherConfig, m.BestDispatcherConfig.Weights
+	byFit := placement.Best{
+		AtOnce: int(*best.Nominate), After: best.After.Duration,
+		Weights: placement.Weights{Fits: float64(*weights.Fits), Free: float64(*weights.Free), Preferred: float64(*weights.Preferred), RanThere: float64(*weights.RanThere)},
+	}
+	return func(dispatcher string) placement.Placement { return placement.ByName(dispatcher, incremental, byFit) }
 }
 
 // providers are the credential plugins as the library for ClusterProfiles takes them.

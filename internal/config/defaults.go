@@ -16,6 +16,7 @@ const (
 
 	DispatcherAllAtOnce   = kueueconfig.MultiKueueDispatcherModeAllAtOnce
 	DispatcherIncremental = kueueconfig.MultiKueueDispatcherModeIncremental
+	DispatcherBest        = "ferry.dev/dispatcher-best"
 )
 
 // SetDefaults fills in whatever is not set, but for two: the app derives MultiKueue.Origin from the manager's UID, and
@@ -55,6 +56,7 @@ func (m *MultiKueue) setDefaults() {
 	retained := &m.ObjectRetentionPolicies.RemoteObjects
 	retained.AfterFinished = cmp.Or(retained.AfterFinished, duration(0))
 	m.DispatcherName = cmp.Or(m.DispatcherName, DispatcherAllAtOnce)
+	m.BestDispatcherConfig.setDefaults()
 	for i := range m.ExternalFrameworks {
 		m.ExternalFrameworks[i].setDefaults()
 	}
@@ -65,6 +67,15 @@ func (m *MultiKueue) setDefaults() {
 	pace := m.IncrementalDispatcherConfig
 	pace.StepSize = cmp.Or(pace.StepSize, new(int32(3)))
 	pace.RoundTimeout = cmp.Or(pace.RoundTimeout, duration(5*time.Minute))
+}
+
+func (b *BestDispatcherConfig) setDefaults() {
+	b.Nominate = cmp.Or(b.Nominate, new(int32(1)))
+	b.After = cmp.Or(b.After, duration(30*time.Second))
+	b.Weights.Fits = cmp.Or(b.Weights.Fits, new(float32(100)))
+	b.Weights.Free = cmp.Or(b.Weights.Free, new(float32(10)))
+	b.Weights.Preferred = cmp.Or(b.Weights.Preferred, new(float32(20)))
+	b.Weights.RanThere = cmp.Or(b.Weights.RanThere, new(float32(5)))
 }
 
 func (w *Workers) setDefaults() {

@@ -26,6 +26,7 @@ multiKueue:
   gcInterval: 0s
   origin: east
   drain: {concurrency: 2}
+  bestDispatcherConfig: {nominate: 2, after: 20s, weights: {fits: 1, free: 2, preferred: 3, ranThere: 4}}
   workerLostTimeout: 90s
   startTimeout: 2m
   withdrawTimeout: 10m

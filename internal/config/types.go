@@ -104,10 +104,12 @@ type MultiKueue struct {
 	OrchestratedPreemption OrchestratedPreemption `json:"orchestratedPreemption"`
 	// How workers are drained, see [placement.md](placement.md).
 	Drain Drain `json:"drain"`
-	// Who chooses the workers a job is offered to: `kueue.x-k8s.io/multikueue-dispatcher-all-at-once`, `kueue.x-k8s.io/multikueue-dispatcher-incremental`, or the name of a controller of yours, which then sets `status.nominatedClusterNames` of each Workload.
+	// Who chooses the workers a job is offered to: `kueue.x-k8s.io/multikueue-dispatcher-all-at-once`, `kueue.x-k8s.io/multikueue-dispatcher-incremental`, `ferry.dev/dispatcher-best` (Ferry's own, see [placement.md](placement.md)), or the name of a controller of yours, which then sets `status.nominatedClusterNames` of each Workload. The annotation `ferry.dev/dispatcher` on a MultiKueueConfig wins, for the jobs of its queues.
 	DispatcherName string `json:"dispatcherName"`
 	// Only with the incremental dispatcher.
 	IncrementalDispatcherConfig *IncrementalDispatcherConfig `json:"incrementalDispatcherConfig,omitempty"`
+	// How the dispatcher `ferry.dev/dispatcher-best` chooses.
+	BestDispatcherConfig BestDispatcherConfig `json:"bestDispatcherConfig"`
 	// Whether the manager reaches the pods of all workers by their addresses. Pods on the manager then show those of their namesakes, and what the manager's controllers make of that is on you: they publish them as endpoints of Services with `publishNotReadyAddresses`, as LeaderWorkerSet makes, but fail on other Services that select such pods, because these have no node there.
 	PodNetworksConnected bool `json:"podNetworksConnected"`
 	// Kinds of your own to dispatch besides the built-in ones; see [custom-kinds.md](custom-kinds.md).
@@ -152,6 +154,28 @@ type ExecEnv struct {
 	Name string `json:"name"`
 	// Its value.
 	Value string `json:"value"`
+}
+
+// BestDispatcherConfig says how the best workers are chosen. Ferry's own.
+type BestDispatcherConfig struct {
+	// How many workers are asked at first.
+	Nominate *int32 `json:"nominate"`
+	// Time until one more is asked besides, while none of them has admitted the job.
+	After *metav1.Duration `json:"after"`
+	// How much each score counts, compared to the others; see [placement.md](placement.md).
+	Weights ScoreWeights `json:"weights"`
+}
+
+// ScoreWeights are what the scores of a worker are multiplied by.
+type ScoreWeights struct {
+	// How well the job fits.
+	Fits *float32 `json:"fits"`
+	// How much of the quota is left.
+	Free *float32 `json:"free"`
+	// What of `ferry.dev/prefer` is true of the worker.
+	Preferred *float32 `json:"preferred"`
+	// Whether the job ran there before.
+	RanThere *float32 `json:"ranThere"`
 }
 
 // Drain says how workers are drained.

@@ -99,6 +99,7 @@ func (m MultiKueue) validate(at *field.Path, known []string) field.ErrorList {
 		checkNotNegative(at.Child("workerLostTimeout"), m.WorkerLostTimeout),
 		checkNotNegative(at.Child("startTimeout"), m.StartTimeout),
 		checkNotNegative(at.Child("objectRetentionPolicies", "remoteObjects", "afterFinished"), m.ObjectRetentionPolicies.RemoteObjects.AfterFinished),
+		m.BestDispatcherConfig.validate(at.Child("bestDispatcherConfig")),
 		checkAtLeastOne(at.Child("drain", "concurrency"), *m.Drain.Concurrency),
 		checkPositive(at.Child("orchestratedPreemption", "timeout"), m.OrchestratedPreemption.Timeout),
 		checkDispatcher(at.Child("dispatcherName"), m.DispatcherName),
@@ -182,12 +183,22 @@ func (w Workers) validate(at *field.Path) field.ErrorList {
 	return errs
 }
 
+func (b BestDispatcherConfig) validate(at *field.Path) field.ErrorList {
+	errs := append(checkAtLeastOne(at.Child("nominate"), *b.Nominate), checkPositive(at.Child("after"), b.After)...)
+	for name, weight := range map[string]*float32{"fits": b.Weights.Fits, "free": b.Weights.Free, "preferred": b.Weights.Preferred, "ranThere": b.Weights.RanThere} {
+		if !(*weight >= 0) {
+			errs = append(errs, field.Invalid(at.Child("weights", name), float64(*weight), "must not be negative"))
+		}
+	}
+	return errs
+}
+
 func checkDispatcher(at *field.Path, name string) field.ErrorList {
-	if name == DispatcherAllAtOnce || name == DispatcherIncremental {
+	if name == DispatcherAllAtOnce || name == DispatcherIncremental || name == DispatcherBest {
 		return nil
 	}
 	if strings.HasPrefix(name, kueueDispatcherPrefix) {
-		return field.ErrorList{field.NotSupported(at, name, []string{DispatcherAllAtOnce, DispatcherIncremental})}
+		return field.ErrorList{field.NotSupported(at, name, []string{DispatcherAllAtOnce, DispatcherIncremental, DispatcherBest})}
 	}
 	return check(at, name, content.IsLabelKey)
 }

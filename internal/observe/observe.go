@@ -19,6 +19,7 @@ import (
 	"ferry.dev/ferry/internal/fleet"
 	"ferry.dev/ferry/internal/jobs"
 	"ferry.dev/ferry/internal/kinds"
+	"ferry.dev/ferry/internal/placement"
 	"ferry.dev/ferry/internal/plan"
 )
 
@@ -49,6 +50,10 @@ type Observer struct {
 	Policy  plan.Policy
 	// Wake is told the jobs that are to be decided about because of what was seen of another; may be nil.
 	Wake func(refs ...kinds.Ref)
+	// Placements gives the placement that a MultiKueueConfig names; nil: all have the policy's.
+	Placements func(dispatcher string) placement.Placement
+	// WantQueues is told that a job's placement goes by what the workers' queues have; may be nil.
+	WantQueues func()
 }
 
 // Snapshot gathers what is known about one job now.
@@ -181,7 +186,18 @@ func (o *Observer) clusters(ctx context.Context, s *plan.Snapshot, check *kueue.
 		return nil, fmt.Errorf("read MultiKueueConfig %q: %w", check.Spec.Parameters.Name, err)
 	}
 	s.PreemptionTimeout = preemptionTimeout(config, o.Policy.PreemptionTimeout)
+	o.choosePlacement(s, config)
 	return config.Spec.Clusters, nil
+}
+
+// choosePlacement takes the placement that the config names, if it does.
+func (o *Observer) choosePlacement(s *plan.Snapshot, config *kueue.MultiKueueConfig) {
+	if name := config.Annotations[placement.DispatcherAnnotation]; name != "" && o.Placements != nil {
+		s.Policy.Dispatcher, s.Policy.Placement = name, o.Placements(name)
+	}
+	if _, byFit := s.Policy.Placement.(placement.Best); byFit && o.WantQueues != nil {
+		o.WantQueues()
+	}
 }
 
 // preemptionTimeout is that of a MultiKueueConfig, if it has one that can be read; the check's condition says so if not.

@@ -42,11 +42,13 @@ func (o *Observer) readWish(s *plan.Snapshot) {
 
 // add adds who says something.
 func add(said []placement.Source, of string, says func(annotation string) string) []placement.Source {
-	clusters, selector := says(placement.ClustersAnnotation), says(placement.SelectorAnnotation)
-	if clusters == "" && selector == "" {
+	s := placement.Source{
+		Of: of, Clusters: says(placement.ClustersAnnotation), Selector: says(placement.SelectorAnnotation), Prefer: says(placement.PreferAnnotation),
+	}
+	if s == (placement.Source{Of: of}) {
 		return said
 	}
-	return append(said, placement.Source{Of: of, Clusters: clusters, Selector: selector})
+	return append(said, s)
 }
 
 // facts are what an administrator says of a worker.

@@ -14,6 +14,9 @@ const (
 	BestName = "ferry.dev/dispatcher-best"
 )
 
+// DispatcherAnnotation on a MultiKueueConfig names the dispatcher of its queues, in place of the configured one.
+const DispatcherAnnotation = "ferry.dev/dispatcher"
+
 // Input is what a placement may look at.
 type Input struct {
 	Now time.Time
@@ -26,6 +29,8 @@ type Input struct {
 	Nominated []string
 	// NominatedAt is when Nominated was last changed.
 	NominatedAt time.Time
+	// Of tells what is known of a worker; only Best asks.
+	Of func(worker string) Candidate
 }
 
 // Output is who should be nominated, and when to ask again without an event; zero: no need.
@@ -76,12 +81,14 @@ func (External) Nominate(in Input) Output { return Output{Nominate: in.Nominated
 
 // ByName returns the placement for a dispatcher name; any name that is not
 // Ferry's own is another controller's.
-func ByName(name string, stepSize int, round time.Duration) Placement {
+func ByName(name string, incremental Incremental, best Best) Placement {
 	switch name {
 	case AllAtOnceName, "":
 		return AllAtOnce{}
 	case IncrementalName:
-		return Incremental{StepSize: stepSize, Round: round}
+		return incremental
+	case BestName:
+		return best
 	default:
 		return External{}
 	}

@@ -59,9 +59,10 @@ func TestByName(t *testing.T) {
 		"":                        placement.AllAtOnce{},
 		placement.AllAtOnceName:   placement.AllAtOnce{},
 		placement.IncrementalName: placement.Incremental{StepSize: 4, Round: time.Minute},
+		placement.BestName:        placement.Best{AtOnce: 2},
 		"example.com/mine":        placement.External{},
 	} {
-		if got := placement.ByName(name, 4, time.Minute); got != want {
+		if got := placement.ByName(name, placement.Incremental{StepSize: 4, Round: time.Minute}, placement.Best{AtOnce: 2}); got != want {
 			t.Errorf("%q gives %#v, want %#v", name, got, want)
 		}
 	}

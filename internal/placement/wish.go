@@ -15,6 +15,8 @@ const (
 	ClustersAnnotation = "ferry.dev/clusters"
 	// SelectorAnnotation selects MultiKueueClusters by their labels, in kubectl's syntax.
 	SelectorAnnotation = "ferry.dev/cluster-selector"
+	// PreferAnnotation says, in the same syntax, what a worker had better be; only Best goes by it.
+	PreferAnnotation = "ferry.dev/prefer"
 )
 
 // Annotations on a MultiKueueCluster, "true" or absent.
@@ -37,11 +39,12 @@ func FactsOf(labels, annotations map[string]string) Facts {
 }
 
 // Source is who says where a job may run: the job, its LocalQueue or its namespace, as users are told, and what it says.
-type Source struct{ Of, Clusters, Selector string }
+type Source struct{ Of, Clusters, Selector, Prefer string }
 
 // Wish is where a job may run.
 type Wish struct {
 	demands []demand
+	prefers labels.Requirements
 	// Trouble is why that cannot be told; then the job may run nowhere.
 	Trouble string
 }
@@ -65,6 +68,9 @@ func WishOf(sources ...Source) Wish {
 		if s.Selector != "" {
 			w.addSelector(s)
 		}
+		if s.Prefer != "" {
+			w.addPreference(s)
+		}
 	}
 	return w
 }
@@ -86,12 +92,42 @@ func (w *Wish) addClusters(s Source) {
 
 func (w *Wish) addSelector(s Source) {
 	text := says(SelectorAnnotation, s.Selector, s.Of)
-	selector, err := labels.Parse(s.Selector)
-	if err != nil {
-		w.Trouble = fmt.Sprintf("%s is no label selector such as region=eu,tier!=spot: %v", text, err)
+	selector := w.parse(text, s.Selector)
+	if selector == nil {
 		return
 	}
 	w.demands = append(w.demands, demand{text, func(_ string, of Facts) bool { return selector.Matches(labels.Set(of.Labels)) }})
+}
+
+func (w *Wish) addPreference(s Source) {
+	if selector := w.parse(says(PreferAnnotation, s.Prefer, s.Of), s.Prefer); selector != nil {
+		all, _ := selector.Requirements()
+		w.prefers = append(w.prefers, all...)
+	}
+}
+
+// parse notes what is wrong with a selector, and gives nil then.
+func (w *Wish) parse(text, value string) labels.Selector {
+	selector, err := labels.Parse(value)
+	if err != nil {
+		w.Trouble = fmt.Sprintf("%s is no label selector such as region=eu,tier!=spot: %v", text, err)
+		return nil
+	}
+	return selector
+}
+
+// Preferred is the share of what is preferred that is true of a worker, from 0 to 1.
+func (w Wish) Preferred(of Facts) float64 {
+	if len(w.prefers) == 0 {
+		return 0
+	}
+	n := 0
+	for _, r := range w.prefers {
+		if r.Matches(labels.Set(of.Labels)) {
+			n++
+		}
+	}
+	return float64(n) / float64(len(w.prefers))
 }
 
 func says(annotation, value, of string) string {

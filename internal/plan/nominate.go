@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"ferry.dev/ferry/internal/capacity"
 	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/placement"
 	"ferry.dev/ferry/internal/reason"
@@ -101,7 +102,7 @@ func (v *view) isWanted(w *Worker) bool {
 
 func (v *view) placementInput() placement.Input {
 	first := v.Workloads[0]
-	in := placement.Input{Now: v.Now, Nominated: v.nominees()}
+	in := placement.Input{Now: v.Now, Nominated: v.nominees(), Of: v.candidate}
 	if c := v.check(first); c != nil {
 		in.NominatedAt = c.LastTransitionTime.Time
 	}
@@ -117,6 +118,34 @@ func (v *view) placementInput() placement.Input {
 		}
 	}
 	return in
+}
+
+// candidate is what Best knows of a worker.
+func (v *view) candidate(name string) placement.Candidate {
+	w := v.find(name)
+	if w == nil {
+		return placement.Candidate{Fit: capacity.Fit{Class: capacity.Unknown}}
+	}
+	return placement.Candidate{
+		Fit: w.Fit, Preferred: v.Wish.Preferred(w.Facts), RanThere: v.ranOn(name),
+		Reserved: slices.ContainsFunc(w.Workloads, func(c *kueue.Workload) bool { return isTrue(c, kueue.WorkloadQuotaReserved) }),
+	}
+}
+
+// ranOn tells whether the job is known to have been on a worker before.
+func (v *view) ranOn(worker string) bool {
+	for _, by := range v.Past[v.Workloads[0].UID].By {
+		if by == worker {
+			return true
+		}
+	}
+	return false
+}
+
+// goesByFit tells whether the placement compares what the workers' queues have.
+func (v *view) goesByFit() bool {
+	_, is := v.Policy.Placement.(placement.Best)
+	return is
 }
 
 // mayBeBack tells whether the worker keeps what it was offered, and so its place in the queue there, though its
@@ -224,11 +253,16 @@ func (v *view) offerMessage(nominees []string) string {
 		w := &v.Workers[i]
 		switch {
 		case slices.Contains(nominees, w.Name):
-			if progress := v.progress(w); progress != "" {
+			switch progress := v.progress(w); {
+			case progress != "":
 				asked.Add(w.Name, " (", progress, ")")
-			} else {
+			case v.goesByFit():
+				asked.Add(w.Name, " (", reason.Fits(w.Fit), ")")
+			default:
 				asked.Add(w.Name)
 			}
+		case v.eligible(w) && v.goesByFit():
+			skipped.Add(w.Name, ": ", reason.Fits(w.Fit))
 		case v.eligible(w):
 			open = true
 		case w.InConfig:

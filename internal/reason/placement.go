@@ -3,6 +3,8 @@ package reason
 import (
 	"fmt"
 	"strings"
+
+	"ferry.dev/ferry/internal/capacity"
 )
 
 // MeetsNobody says that what was asked of a worker is true of none.
@@ -21,4 +23,23 @@ func DrainProgress(left, onTheirWay, kept int) string {
 		return "No job is left"
 	}
 	return fmt.Sprintf("Jobs that are left: %d; kept to their end by ferry.dev/keep: %d; on their way to another worker: %d", left, kept, onTheirWay)
+}
+
+// Fits says how well a job fits into a worker's queue, in words that seldom change: numbers would be another write for
+// each job that waits whenever anything ends there.
+func Fits(f capacity.Fit) string {
+	switch f.Class {
+	case capacity.FitsNominal:
+		return "fits now"
+	case capacity.FitsBorrowing:
+		return "fits now, by borrowing"
+	case capacity.FitsPreempting:
+		return "fits after preemption"
+	case capacity.FitsLater:
+		return "fits once others end"
+	case capacity.NeverFits:
+		return withWhy("never fits", f.Why)
+	default:
+		return "what its queue has is not known"
+	}
 }

@@ -24,8 +24,8 @@ var floors = []struct {
 	floor int
 	room  string
 }{
-	{0, "internal/reason"},
-	{1, "internal/quota"},
+	{1, "internal/reason"},
+	{2, "internal/quota"},
 	{0, "internal/capacity"},
 	{1, "internal/placement"},
 	{0, "internal/kinds"},

@@ -127,7 +127,7 @@ func New(o Options) *World {
 	}
 	w.policy = plan.Policy{
 		Origin: Origin, Dispatcher: o.Dispatcher, WorkerLostTimeout: o.LostTimeout, PlaceTimeout: time.Minute, StartTimeout: 5 * time.Minute, Retain: o.Retain, PreemptionTimeout: o.PreemptionTimeout, FirstConnect: 90 * time.Second,
-		Placement: placement.ByName(o.Dispatcher, o.StepSize, o.Round),
+		Placement: placement.ByName(o.Dispatcher, placement.Incremental{StepSize: o.StepSize, Round: o.Round}, placement.Best{AtOnce: 1, After: o.Round, Weights: placement.Weights{Fits: 100, Free: 10}}),
 	}
 	w.Manager = cluster.New("", 1000, w.Clock, w.Violation)
 	w.Kueue = &kueuemodel.Model{Cluster: w.Manager, Manager: true, Capacity: 1000, Checks: []kueue.AdmissionCheckReference{Check}}
