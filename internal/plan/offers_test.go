@@ -5,6 +5,7 @@ import (
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"ferry.dev/ferry/internal/capacity"
 	"ferry.dev/ferry/internal/placement"
 	"ferry.dev/ferry/internal/plan"
 )
@@ -62,6 +63,10 @@ var offers = []ruleCase{
 		because: `Offered to w3; skipped w1: no LocalQueue "team"; w2: holds a Job of this name that Ferry did not create`},
 	{rule: "Nominate", name: "keeps who is out of reach", when: snap(nominated("w1", "w2"), offered("w1", "w2"), lost("w2", time.Minute)),
 		does: "manager: nominate [w1 w2 w3] for wl", because: "w2 (out of reach)"},
+	{rule: "Nominate", name: "the best first", when: snap(byFit, fitting("w1", capacity.FitsLater), fitting("w2", capacity.FitsNominal), fitting("w3", capacity.NeverFits)), does: "manager: nominate [w2] for wl", because: "Offered to w2 (fits now); skipped w1: fits once others end; w3: never fits: too much"},
+	{rule: "Nominate", name: "whom it fits now, in place of who has no room", when: snap(byFit, nominated("w1"), offered("w1"), fitting("w1", capacity.FitsLater), fitting("w2", capacity.FitsBorrowing), fitting("w3", capacity.Unknown)), does: "manager: nominate [w2] for wl", because: "Offered to w2 (fits now, by borrowing)"},
+	{rule: "Nominate", name: "not while who has no room has given it to the job", when: snap(byFit, nominated("w1"), offered("w1"), reservedOn("w1"), fitting("w1", capacity.FitsLater), fitting("w2", capacity.FitsNominal)), does: "manager: set check of wl to Pending | again in 59m0s", because: "Offered to w1 (quota reserved"},
+	{rule: "Nominate", name: "nobody whom it ever fits", when: snap(byFit, fitting("w1", capacity.NeverFits), fitting("w2", capacity.NeverFits), fitting("w3", capacity.NeverFits)), does: "manager: set check of wl to Pending", because: "No worker can take the job: w1: never fits: too much"},
 	{rule: "Nominate", name: "keeps who is being read again", when: snap(nominated("w1", "w2", "w3"), offered("w1", "w2", "w3"), blind("w2", 10*time.Second), manager(fresh)),
 		does: "again in 2s", because: "Offered to w1; w2 (its objects are still being read); w3"},
 	{rule: "Nominate", name: "though that outlasts a short workerLostTimeout", when: snap(nominated("w1", "w2", "w3"), offered("w1", "w2", "w3"), blind("w2", 80*time.Second), lostTimeout(0), message("Offered to w1; w2 (its objects are still being read); w3")),
@@ -84,4 +89,17 @@ var offers = []ruleCase{
 	{rule: "Nominate", name: "completes a nomination first", when: snap(twoWorkloads, func(s *plan.Snapshot) { s.Workloads[0].Status.NominatedClusterNames = []string{"w1", "w2", "w3"} }),
 		does: "manager: nominate [w1 w2 w3] for wl2"},
 	{rule: "Nominate", name: "priority follows", when: snap(nominated("w1"), offered("w1"), priority(9), manager(fresh), place(placement.External{}, "d")), does: "w1: set priority of wl | again in 2s"},
+}
+
+// byFit: the best worker is asked first.
+func byFit(s *plan.Snapshot) {
+	s.Policy.Placement = placement.Best{AtOnce: 1, After: time.Hour, Weights: placement.Weights{Fits: 1}}
+}
+
+func fitting(worker string, class capacity.Class) with {
+	return on(worker, func(_ *plan.Snapshot, w *plan.Worker) { w.Fit = capacity.Fit{Class: class, Why: "too much"} })
+}
+
+func reservedOn(worker string) with {
+	return copyCondition(worker, kueue.WorkloadQuotaReserved, "QuotaReserved")
 }

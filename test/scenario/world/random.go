@@ -54,7 +54,7 @@ func newGame(r *rand.Rand) *game {
 	}
 	o := Options{
 		Workers: g.config, Capacity: 1 + r.IntN(3) + 2*len(g.sets), Rand: r, StepSize: 1 + r.IntN(2), Round: time.Minute, LostTimeout: 15 * time.Minute,
-		Dispatcher: pick(r, placement.AllAtOnceName, placement.AllAtOnceName, placement.IncrementalName, ExternalDispatcher),
+		Dispatcher: pick(r, placement.AllAtOnceName, placement.AllAtOnceName, placement.IncrementalName, placement.BestName, ExternalDispatcher),
 	}
 	if r.IntN(4) == 0 {
 		o.Checks = []string{"prov"}
