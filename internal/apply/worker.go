@@ -168,23 +168,26 @@ func Refused(err error) bool {
 		apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// Tell lets administrators and the job's user know what a worker refused.
+// Tell lets administrators and the job's user know what a worker refused. Events of one reason and verb about a worker
+// are one event with a count.
 func (a *Applier) Tell(worker string, ref kinds.Ref, wls []*kueue.Workload, action plan.Action, err error) {
-	reasonOf := "ChangeRefused"
+	reasonOf, verb := "ChangeRefused", "Patch"
 	switch action.(type) {
 	case plan.CreateJob, plan.CreateWorkload:
-		reasonOf, wls = "CopyRefused", nil // the check says so
+		reasonOf, verb, wls = "CopyRefused", "Create", nil // the check says so
+	case plan.Delete:
+		verb = "Delete"
 	}
-	a.Recorder.Eventf(clusterReference(worker), nil, corev1.EventTypeWarning, reasonOf, "Dispatch", "%s", reason.Note(fmt.Sprintf("%s: %v", ref, err)))
+	a.Recorder.Eventf(clusterReference(worker), nil, corev1.EventTypeWarning, reasonOf, verb, "%s", reason.Note(fmt.Sprintf("%s: %v", ref, err)))
 	for _, wl := range wls {
-		a.Recorder.Eventf(wl, nil, corev1.EventTypeWarning, reasonOf, "Dispatch", "%s", reason.Note(err.Error()))
+		a.Recorder.Eventf(wl, nil, corev1.EventTypeWarning, reasonOf, verb, "%s", reason.Note(err.Error()))
 	}
 }
 
 // TellOfManager lets administrators and the job's user know what the manager refused.
 func (a *Applier) TellOfManager(wls []*kueue.Workload, action plan.Action, err error) {
 	for _, wl := range wls {
-		a.Recorder.Eventf(wl, nil, corev1.EventTypeWarning, "ChangeRefused", "Dispatch", "%s", reason.Note(reason.RefusedByManager(action.String(), err.Error())))
+		a.Recorder.Eventf(wl, nil, corev1.EventTypeWarning, "ChangeRefused", "Patch", "%s", reason.Note(reason.RefusedByManager(action.String(), err.Error())))
 	}
 }
 
