@@ -108,7 +108,7 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 	w.observer = &observe.Observer{
 		Manager: w.jobs, Fleet: w.fleet, Kinds: table, Memory: observe.NewMemory(), Clock: clock.RealClock{}, Policy: policy(o.Config, origin, workers.FirstConnect()),
 		Wake:       func(refs ...kinds.Ref) { w.in.Add(refs...) },
-		Placements: placements(o.Config.MultiKueue), WantQueues: w.fleet.ReadQueues,
+		Placements: placements(o.Config.MultiKueue), WantQueues: w.wantQueues,
 	}
 	w.observer.Memory.OnKindsFail(func(name string) { w.clusters.Add(worker.Request(name)) })
 	w.quota = followWorkers(mgr, o.Config, w.fleet, workers.FirstConnect())

@@ -31,7 +31,7 @@ func (w *wiring) watchCapacity(ctx context.Context) error {
 		return fmt.Errorf("setting up the metrics of the workers' quota: %w", err)
 	}
 	if w.observer.Policy.Dispatcher == placement.BestName {
-		w.fleet.ReadQueues()
+		w.wantQueues()
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +21,6 @@ import (
 	"ferry.dev/ferry/internal/jobs"
 	"ferry.dev/ferry/internal/kinds"
 	"ferry.dev/ferry/internal/observe"
-	"ferry.dev/ferry/internal/placement"
 )
 
 // wiring tells the controllers what happens on the workers.
@@ -35,6 +35,7 @@ type wiring struct {
 	quota    *quota.Reconciler
 	quotas   *inlet.Inlet[reconcile.Request]
 	waker    *waker
+	byFit    atomic.Bool // a job's placement goes by what the workers' queues have
 	log      logr.Logger
 }
 
@@ -66,10 +67,16 @@ func (w *wiring) changed(name string, obj client.Object) {
 
 // queues is told every change of what a worker's queues have to give.
 func (w *wiring) queues(name string, now client.Object) {
-	if more := w.observer.Memory.Capacity.Changed(name, now); more && w.observer.Policy.Dispatcher == placement.BestName {
+	if more := w.observer.Memory.Capacity.Changed(name, now); more && w.byFit.Load() {
 		w.waker.poke()
 	}
 	w.quotas.Add(w.quota.Followed()...)
+}
+
+// wantQueues has the workers' queues read, as a job's placement goes by what they have.
+func (w *wiring) wantQueues() {
+	w.byFit.Store(true)
+	w.fleet.ReadQueues()
 }
 
 // unmarked lets what MultiKueue made, or seems to have, be decided about.

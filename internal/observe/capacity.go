@@ -15,6 +15,7 @@ import (
 
 	"ferry.dev/ferry/internal/capacity"
 	"ferry.dev/ferry/internal/fleet"
+	"ferry.dev/ferry/internal/placement"
 	"ferry.dev/ferry/internal/plan"
 )
 
@@ -335,9 +336,9 @@ func (r *room) offered(wl *kueue.Workload, now time.Time) []capacity.Request {
 	return all
 }
 
-// predict adds what the worker's queue has for a job that waits for a worker.
+// predict adds what the worker's queue has for a job that waits for a worker, if its placement goes by that.
 func (o *Observer) predict(conn fleet.Conn, s *look, w *plan.Worker) {
-	if w.Serves && w.InConfig {
+	if _, byFit := s.Policy.Placement.(placement.Best); byFit && w.Serves && w.InConfig {
 		w.Fit = o.Memory.Capacity.fit(conn, s, w.Name)
 	}
 }

@@ -8,9 +8,6 @@ import (
 	"ferry.dev/ferry/internal/capacity"
 )
 
-// BestName is the dispatcher that asks the best workers first.
-const BestName = "ferry.dev/dispatcher-best"
-
 // settles is how long a nomination stands at least: what a worker has is seen a moment after it changed.
 const settles = 2 * time.Second
 
