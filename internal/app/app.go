@@ -125,8 +125,7 @@ func assemble(ctx context.Context, mgr ctrl.Manager, o Options, origin string) e
 		Poke:   func(worker string, ref kinds.Ref) { w.lanes.Add(worker, ref) },
 		Mirror: func(ref kinds.Ref) { statuses.Add(ref) },
 	}
-	limit := o.Config.ClientConnection
-	mirrors := &mirror.Reconciler{Observer: w.observer, Applier: applier, Budget: mirror.BudgetOf(*limit.QPS, int(*limit.Burst))}
+	mirrors := &mirror.Reconciler{Observer: w.observer, Applier: applier, Budget: mirror.BudgetOf(*o.Config.ClientConnection.QPS, int(*o.Config.ClientConnection.Burst))}
 	for _, add := range []func() error{
 		func() error {
 			return mgr.GetFieldIndexer().IndexField(ctx, &kueue.Workload{}, observe.JobIndex, observe.OwnerIndex)
