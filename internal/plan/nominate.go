@@ -253,14 +253,7 @@ func (v *view) offerMessage(nominees []string) string {
 		w := &v.Workers[i]
 		switch {
 		case slices.Contains(nominees, w.Name):
-			switch progress := v.progress(w); {
-			case progress != "":
-				asked.Add(w.Name, " (", progress, ")")
-			case v.goesByFit():
-				asked.Add(w.Name, " (", reason.Fits(w.Fit), ")")
-			default:
-				asked.Add(w.Name)
-			}
+			v.addAsked(&asked, w)
 		case v.eligible(w) && v.goesByFit():
 			skipped.Add(w.Name, ": ", reason.Fits(w.Fit))
 		case v.eligible(w):
@@ -282,6 +275,19 @@ func (v *view) offerMessage(nominees []string) string {
 	default:
 		return reason.NobodyFits(skipped.String())
 	}
+}
+
+// addAsked adds a worker that is asked, and how far it is.
+func (v *view) addAsked(to *reason.List, w *Worker) {
+	progress := v.progress(w)
+	if progress == "" && v.goesByFit() {
+		progress = reason.Fits(w.Fit)
+	}
+	if progress == "" {
+		to.Add(w.Name)
+		return
+	}
+	to.Add(w.Name, " (", progress, ")")
 }
 
 // obstacle says why a worker cannot take the job.
