@@ -76,6 +76,7 @@ type Best struct {
 
 // Nominate implements Placement.
 func (b Best) Nominate(in Input) Output {
+	in.Kept = slices.DeleteFunc(slices.Clone(in.Kept), func(name string) bool { return isHopeless(in, name) })
 	next := without(b.rank(in), in.Kept)
 	switch {
 	case len(next) == 0:
@@ -107,6 +108,12 @@ func (b Best) rank(in Input) []string {
 	}
 	slices.SortStableFunc(ranked, func(x, y string) int { return cmp.Compare(points[y], points[x]) })
 	return ranked
+}
+
+// isHopeless tells whether a worker that is asked can never run the job, as its queue is another one by now.
+func isHopeless(in Input, name string) bool {
+	c := in.Of(name)
+	return c.Fit.Class == capacity.NeverFits && !c.Reserved && slices.Contains(in.Eligible, name)
 }
 
 func fitsNow(c Candidate) bool { return c.Fit.Class <= capacity.FitsBorrowing }

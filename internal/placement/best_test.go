@@ -61,6 +61,8 @@ func TestBest(t *testing.T) {
 		"it took the job itself":            {in: asking(3*time.Second, []string{"w1"}, of{"w1": reserved, "w2": fit(capacity.FitsNominal, 0)}), want: []string{"w1"}, again: 27 * time.Second},
 		"out of reach, another is free":     {in: asking(3*time.Second, []string{"w3"}, of{"w1": fit(capacity.FitsNominal, 0)}), want: []string{"w1"}},
 		"nobody is free, one more is asked": {in: asking(time.Minute, []string{"w1"}, of{"w1": soon, "w2": late}), want: []string{"w1", "w2"}},
+		"it can never run it any more":      {in: asking(0, []string{"w1"}, of{"w1": fit(capacity.NeverFits, 0), "w2": late}), want: []string{"w2"}},
+		"nor can anybody else":              {in: asking(time.Minute, []string{"w1"}, of{"w1": fit(capacity.NeverFits, 0)})},
 		"all are asked":                     {in: asking(time.Minute, []string{"w1", "w2"}, of{"w1": soon, "w2": late}), want: []string{"w1", "w2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,6 +102,16 @@ func TestBestProperties(t *testing.T) {
 		if len(got) > 0 && of[got[0]].Fit.Class != best {
 			t.Fatalf("%s is asked first, which is %v, and another one is %v", got[0], of[got[0]].Fit.Class, best)
 		}
+		in.Nominated = rapid.SliceOfDistinct(rapid.SampledFrom([]string{"w0", "w1", "w2", "w7"}), rapid.ID[string]).Draw(t, "kept")
+		in.Kept = in.Nominated
+		in.NominatedAt = now.Add(-time.Duration(rapid.IntRange(0, 60).Draw(t, "ago")) * time.Second)
+		later := b.Nominate(in)
+		for _, name := range later.Nominate {
+			if c, known := of[name]; known && c.Fit.Class == capacity.NeverFits {
+				t.Fatalf("%s is asked or kept, where it never fits", name)
+			}
+		}
+		in.Nominated, in.Kept, in.NominatedAt = nil, nil, now
 		slices.Reverse(in.Eligible)
 		if again := b.Nominate(in).Nominate; !slices.Equal(got, again) {
 			t.Fatalf("%v are asked, and %v with the config the other way round", got, again)
