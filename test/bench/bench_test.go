@@ -9,9 +9,13 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 
+	"ferry.dev/ferry/internal/placement"
 	"ferry.dev/ferry/playground"
 	"ferry.dev/ferry/test/fixtures"
 )
@@ -24,24 +28,26 @@ var (
 
 const namespace = "bench"
 
-// BenchmarkDispatch reports, for each of the two: the latency from the quota
+// BenchmarkDispatch reports, for Ferry, for Ferry that asks the best worker first, and for MultiKueue: the latency from the quota
 // reservation on the manager to the Job object on a worker, the time from the
-// first submission of a burst until every job of it is on a worker, and the
-// dispatcher's own API requests per job.
+// first submission of a burst until every job of it is on a worker, the
+// dispatcher's own API requests per job, and the copies of Workloads that it makes.
 func BenchmarkDispatch(b *testing.B) {
 	for _, s := range []system{
 		{name: "ferry", user: playground.UserFerry, options: playground.Options{Ferry: true}},
+		{name: "ferry-best", user: playground.UserFerry, options: playground.Options{Ferry: true}, dispatcher: placement.BestName},
 		{name: "multikueue", user: playground.UserMultiKueue, options: playground.Options{StockMultiKueue: true}},
 	} {
 		b.Run(s.name, s.measure)
 	}
 }
 
-// system is one of the two dispatchers.
+// system is one of the dispatchers.
 type system struct {
-	name    string
-	user    string // who writes to the workers
-	options playground.Options
+	name       string
+	user       string // who writes to the workers
+	options    playground.Options
+	dispatcher string // of the MultiKueueConfig; empty: the default
 }
 
 func (s system) measure(b *testing.B) {
@@ -66,6 +72,13 @@ func (s system) start(ctx context.Context, b *testing.B) *playground.Playground 
 	if err := p.InstallQueues(ctx, queues); err != nil {
 		b.Fatal(err)
 	}
+	if s.dispatcher != "" {
+		config := &kueue.MultiKueueConfig{ObjectMeta: metav1.ObjectMeta{Name: queues.Check}}
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, placement.DispatcherAnnotation, s.dispatcher)
+		if err := p.Manager().Client().Patch(ctx, config, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			b.Fatal(err)
+		}
+	}
 	return p
 }
 
@@ -86,6 +99,7 @@ func (s system) oneAtATime(ctx context.Context, b *testing.B, p *playground.Play
 	b.ReportMetric(milliseconds(median(latencies)), "ms/dispatch")
 	b.ReportMetric(float64(log.requests(s.user, "manager"))/float64(*single), "manager-requests/job")
 	b.ReportMetric(float64(log.requests(s.user, "w"))/float64(*single), "worker-requests/job")
+	b.ReportMetric(float64(log.copies(s.user))/float64(*single), "copies/job")
 }
 
 func (s system) allAtOnce(ctx context.Context, b *testing.B, p *playground.Playground) {

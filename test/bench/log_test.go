@@ -68,6 +68,19 @@ func (l log) requests(user, prefix string) int {
 	return n
 }
 
+// copies counts the Workloads that the dispatcher made on workers.
+func (l log) copies(user string) int {
+	n := 0
+	for cluster, requests := range l {
+		for _, r := range requests {
+			if cluster != "manager" && r.User == user && r.Verb == "create" && r.Resource == "workloads" && r.Code < 300 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 func byDispatcher(is, user, cluster string) bool {
 	return is == user || (cluster == "manager" && is == playground.UserKueue)
 }
